@@ -1,0 +1,98 @@
+"""What a call of an attention, a kernel or an FFN is told: who may look at whom, and how strongly.
+
+B batch, T queries, S keys, H query heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from .cache import Cell, Uncached
+
+if TYPE_CHECKING:
+    from .parts import Position
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Who may look at whom, as facts. Causality goes by slot, the window by distance: |q - k| < window.
+
+    `keep` [B, S] is True for real keys. `prefix` [B] lets every query see the first so many keys.
+    """
+
+    causal: bool = False
+    window: int | None = None
+    keep: Tensor | None = None
+    prefix: Tensor | None = None
+
+    @property
+    def plain(self) -> bool:
+        """True if causality is all that is asked."""
+        return self.window is None and self.keep is None and self.prefix is None
+
+    def dense(self, q_at: Tensor, k_at: Tensor) -> Tensor | None:
+        """The facts as one [1 or B, 1, T, S] of bools, True = may look; None if nothing is forbidden."""
+        T, S = q_at.shape[1], k_at.shape[1]
+        allowed = None
+        if self.causal and T > 1:
+            slot = torch.arange(S, device=k_at.device)
+            allowed = (slot[S - T :, None] >= slot)[None, None]
+            if self.prefix is not None:
+                allowed = allowed | (slot < self.prefix[:, None, None, None])
+        if self.window is not None:
+            near = ((q_at[:, :, None] - k_at[:, None, :]).abs() < self.window)[:, None]
+            allowed = near if allowed is None else allowed & near
+        if self.keep is not None:
+            real = self.keep[:, None, None, :]
+            allowed = real if allowed is None else allowed & real
+        return allowed if allowed is None else allowed.expand(-1, -1, T, -1)
+
+
+@dataclass(frozen=True)
+class AttentionContext:
+    """One per pass, step and kind of position; changed with `dataclasses.replace`, never set on a module.
+
+    `q_at` [1 or B, T] and `k_at` [1 or B, S] are positions that count real tokens; `new_keep` [B, T] tells which of
+    the new tokens are real (None = all). `bias` [1 or B, H, T, S] and `ready` were made once for this pass from
+    `position`. `scale`, `softcap`, `sink` [H] and `dropout` are set by the attention from its own options.
+    """
+
+    position: Position
+    q_at: Tensor
+    k_at: Tensor
+    mask: Mask
+    cell: Cell | Uncached = Uncached()
+    bias: Tensor | None = None
+    ready: tuple = ()
+    new_keep: Tensor | None = None
+    scale: float | None = None
+    softcap: float | None = None
+    sink: Tensor | None = None
+    dropout: float = 0.0
+    notes: list[tuple[str, Tensor]] | None = None
+    memo: dict[Any, Tensor | None] = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict)
+
+    def see(self) -> Tensor | None:
+        """The mask as [1 or B, 1, T, S] of bools (None = all may look), made once per pass."""
+        key = ("see", self.mask.causal, self.mask.window)
+        if key not in self.memo:
+            self.memo[key] = self.mask.dense(self.q_at, self.k_at)
+        return self.memo[key]
+
+    def additive(self) -> Tensor | None:
+        """Bias and mask as one float tensor, -inf where looking is forbidden, made once per pass."""
+        key = ("additive", self.mask.causal, self.mask.window)
+        if key not in self.memo:
+            see = self.see()
+            self.memo[key] = self.bias if see is None else self.bias.masked_fill(~see, float("-inf"))
+        return self.memo[key]
+
+    def note(self, name: str, value: Tensor) -> None:
+        """Hand a tensor to whoever called the model: a mixture's router logits, say."""
+        if self.notes is not None:
+            self.notes.append((name, value))

@@ -1,0 +1,231 @@
+"""The contracts of the slots that make up a model.
+
+B batch, T queries or target tokens, S keys or source tokens, D d_model, H query heads, G key/value heads,
+K head width, W value width, V vocabulary.
+
+A constructor asks by name: its positional parameters are requests (`shape`, `norm`, `kernel`, `layer`, `n_steps`,
+`dim`, `table`, `parts`, ...), its keyword-only parameters are the options that a user may write, and their
+annotations and defaults are the schema of those options. A value that cannot be raises `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from .cache import Cache
+from .context import AttentionContext, Mask
+from .shape import Shape
+
+__all__ = [
+    "Absent", "Architecture", "Attention", "AttentionContext", "Batch", "Cache", "Embedding", "Kernel", "Mask",
+    "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "SlotOf",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a layer stands: what a part receives when it asks for `layer`. `depths` gives each stack's layers."""
+
+    stack: str
+    index: int
+    depths: Mapping[str, int]
+
+    @property
+    def depth(self) -> int:
+        return self.depths[self.stack]
+
+
+@dataclass(frozen=True)
+class SlotOf:
+    """Marks an option whose value is itself a part."""
+
+    slot: str
+
+
+class Part:
+    """`expert: Part["ffn"] = "swiglu"`: an option that is a part. The constructor receives a factory for it."""
+
+    def __class_getitem__(cls, slot: str):
+        return Annotated[Callable[..., nn.Module], SlotOf(slot)]
+
+
+class Absent(nn.Module):
+    """A step that is left out of its layer and not counted."""
+
+
+class OutLinear(nn.Linear):
+    """The projection that writes into the residual stream; initialisation scales it by the residual's `gain`."""
+
+
+class Embedding(nn.Module):
+    """Ids to vectors. The stack calls `lift`, lets the positions embed, then calls `settle`."""
+
+    width: int
+    """Width of what `lift` returns, and so of what the positions embed into."""
+
+    def lift(
+        self, source: Tensor, keep: Tensor | None, segments: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:  # [B, T] -> [B, T, width], [B, T]
+        raise NotImplementedError
+
+    def settle(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
+        return x
+
+
+class Position(nn.Module):
+    """How a token knows where it stands. Each door answers nothing unless a variant opens it.
+
+    Positions are tensors `at` [1 or B, T] that count real tokens. `limit` is the number of positions that the
+    variant can tell apart, None for any.
+    """
+
+    limit: int | None = None
+
+    def __init__(self, shape: Shape):
+        super().__init__()
+
+    def embed(self, x: Tensor, at: Tensor) -> Tensor:
+        """Change the input [B, T, width] before the first layer."""
+        return x
+
+    def prepare(self, at: Tensor) -> tuple[Tensor, ...]:
+        """What `rotate` needs, made once per pass from the positions of the new tokens."""
+        return ()
+
+    def rotate(self, q: Tensor, k: Tensor, *ready: Tensor) -> tuple[Tensor, Tensor]:
+        """Change queries [B, H, T, K] and new keys [B, G, T, K] in every self-attention."""
+        return q, k
+
+    def bias(self, q_at: Tensor, k_at: Tensor, causal: bool) -> Tensor | None:
+        """What is added to the scores: [1 or B, H, T, S], or None."""
+        return None
+
+    @property
+    def opens(self) -> frozenset[str]:
+        """The doors that this position opens, of `embed`, `rotate` and `bias`."""
+        return frozenset(
+            door for door in ("embed", "rotate", "bias") if getattr(type(self), door) is not getattr(Position, door)
+        )
+
+
+class Kernel(nn.Module):
+    """How scores become outputs. Requests: `n_heads`, `head_dim`, `needs`.
+
+    `honours` names what it can carry, of `bias window softcap sink dropout cross`. `effective` says in words what
+    really computes, where that differs from the name that was asked for.
+    """
+
+    honours: frozenset[str] = frozenset()
+    effective: str = ""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
+        """q [B, H, T, K], k [B, G, S, K], v [B, G, S, W] -> [B, H, T, W]. G divides H; query head h reads key
+        head h // (H / G)."""
+        raise NotImplementedError
+
+
+class Attention(nn.Module):
+    """Mixes tokens. `honours` names what it carries of `rotate bias cross`; a kernel is asked for the rest."""
+
+    honours: frozenset[str] = frozenset()
+
+    def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
+        """x [B, T, D], memory [B, S, D] -> [B, T, D]. In self-attention `memory is x`."""
+        raise NotImplementedError
+
+
+class Residual(nn.Module):
+    """Where a layer's norms stand and how its steps join. Requests: `norm`, `n_steps`, `shape`, `layer`.
+
+    `gain` scales the initial weights of every `OutLinear` in the layer; None is (2 L)^-0.5 for L layers (GPT-2).
+    """
+
+    gain: float | None = None
+
+    def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
+        raise NotImplementedError
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the first layer's instance makes of the embedded input."""
+        return x
+
+    def final(self, norm: Callable[[], nn.Module]) -> nn.Module:
+        """What stands after the last layer; called on the last layer's instance."""
+        return nn.Identity()
+
+
+class Architecture(nn.Module):
+    """A model of p(target | source): `logits[:, t]` may use all of `source` and at most `target[:, :t]`.
+
+    `needs_source`: it is of no use on a task without a source. `autoregressive`: it factorises left to right;
+    otherwise it predicts the target tokens independently. Requests: `parts`.
+    """
+
+    needs_source: bool = False
+    autoregressive: bool = True
+    stacks: tuple[str, ...] = ()
+    shape: Shape
+    head: nn.Module  # [..., D] -> [..., V]
+
+    @staticmethod
+    def slots(source: int, target: int, aligned: bool) -> int:
+        """The most positions that one stack needs for a source and a target of these lengths."""
+        raise NotImplementedError
+
+    def states(
+        self,
+        source: Tensor | None,
+        target: Tensor,
+        *,
+        source_keep: Tensor | None = None,
+        target_keep: Tensor | None = None,
+        aligned: bool = False,
+        notes: list | None = None,
+    ) -> Tensor:
+        """source [B, S] (None or S = 0 for nothing), target [B, T] -> [B, T, D]."""
+        raise NotImplementedError
+
+    def forward(self, source: Tensor | None, target: Tensor, **given) -> Tensor:
+        """The logits [B, T, V] of every target token under teacher forcing; keywords as in `states`."""
+        return self.head(self.states(source, target, **given))
+
+    def read(
+        self, ids: Tensor, *, keep: Tensor | None = None, cache: Cache | None = None, segments=None, notes=None
+    ) -> Tensor:
+        """The logits [B, T, V] that stand over raw ids [B, T], nothing shifted or joined."""
+        raise NotImplementedError
+
+    def start(self, source: Tensor | None, source_keep: Tensor | None = None, *, room: int) -> Cache:
+        """Read the source and make room for `room` target tokens, the one that begins them included."""
+        raise NotImplementedError
+
+    def step(self, cache: Cache, ids: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Read further target tokens [B, t] and return the logits [B, t, V] of those that follow them."""
+        return self.read(ids, keep=keep, cache=cache)
+
+    def generate(self, source: Tensor | None, n: int, **given) -> Tensor:
+        """Up to `n` target tokens [B, n]; keywords as in `zoo.generate.generate`."""
+        from .generate import generate
+
+        return generate(self, source, n, **given)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one task, whatever the architecture. `weight` is what each target token counts in loss and metrics."""
+
+    source: Tensor  # [B, S] ids; S may be 0
+    target: Tensor  # [B, T] ids
+    weight: Tensor  # [B, T] float32
+    source_keep: Tensor | None = None  # [B, S] bool, True = real token; None = all
+    target_keep: Tensor | None = None  # [B, T] bool; not the same as weight > 0
+    aligned: bool = False  # target[:, t] belongs to source[:, t]
+
+    def to(self, device: torch.device | str) -> Batch:
+        moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
+        return Batch(**moved)

@@ -1,0 +1,128 @@
+"""The contracts of data, tokenizers, tasks and reference rows.
+
+B batch, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .parts import Batch
+
+SPECIALS = 4
+"""Every vocabulary begins with pad, bos, eos and mask, in this order (`Shape` holds their ids)."""
+
+
+class Example(NamedTuple):
+    """One document or one pair. Text that stands alone is a target with an empty source."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Three lists of examples that share no document."""
+
+    train: list[Example]
+    dev: list[Example]
+    test: list[Example]
+
+    def sha256(self) -> str:
+        """Hash of all text in all splits, in order."""
+        digest = hashlib.sha256()
+        for split in (self.train, self.dev, self.test):
+            for example in split:
+                for text in example:
+                    digest.update(text.encode() + b"\0")
+            digest.update(b"\1")
+        return digest.hexdigest()
+
+
+class Data:
+    """Where examples come from. The constructor is cheap and raises `ValueError` for files that are not there."""
+
+    has_source: bool = False
+
+    def read(self) -> Splits:
+        raise NotImplementedError
+
+
+class Tokenizer:
+    """Text to ids and back. Ids below `SPECIALS` are reserved; `vocab_size` counts them and is known after `train`.
+
+    `bytes` [V] gives the UTF-8 bytes that each id stands for, or is None if an id can stand for unknown text.
+    """
+
+    vocab_size: int
+    bytes: list[int] | None = None
+
+    def train(self, texts: Iterable[str]) -> None:
+        raise NotImplementedError
+
+    def encode(self, text: str) -> list[int]:
+        raise NotImplementedError
+
+    def decode(self, ids: Iterable[int]) -> str:
+        raise NotImplementedError
+
+    def save(self) -> str:
+        """What was trained, as JSON text; `restore` reads it back."""
+        raise NotImplementedError
+
+    def restore(self, text: str) -> None:
+        raise NotImplementedError
+
+
+class Task:
+    """What is learned. Requests: `shape` (for `max_len` and reserved ids), `data`, `tokenizer`.
+
+    The facts in the first block hold from construction, before any file is read; those in the second after
+    `prepare`. A batch never draws from the global generator.
+    """
+
+    has_source: bool = False
+    asks_in_target: bool = False  # real target tokens of weight 0 are questions
+    aligned: bool = False
+    source_len: int = 0  # longest source and target, in tokens
+    target_len: int = 0
+    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
+
+    vocab_size: int
+    choices: Tensor | None = None  # ids that may be an answer; None = all
+    bytes: Tensor | None = None  # [V] bytes per id, where the metrics ask for them
+    sha256: str = ""  # of the text that was read; "" for generated tasks
+    train_tokens: int | None = None  # weighted targets in one pass over the training split; None = endless
+
+    def prepare(self) -> None:
+        """Read the data and train the tokenizer. Raises `ValueError` where they cannot serve."""
+
+    def batch(self, size: int, generator: torch.Generator) -> Batch:
+        """`size` training rows, drawn with `generator` alone."""
+        raise NotImplementedError
+
+    def batches(self, split: str, size: int) -> Iterator[Batch]:
+        """Every row of "train", "dev" or "test" once, in a fixed order."""
+        raise NotImplementedError
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Ids as text that a person can read."""
+        return " ".join(map(str, ids))
+
+
+class Reference:
+    """A row of the table that no gradient trained, scored by the same metrics as every model."""
+
+    def fit(self, task: Task) -> None:
+        """Learn from the training split and choose on dev. Raises `ValueError` for a task that it cannot serve."""
+        raise NotImplementedError
+
+    def nll(self, batch: Batch) -> Tensor:
+        """Nats [B, T] of every target token."""
+        raise NotImplementedError
