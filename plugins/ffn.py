@@ -1,0 +1,87 @@
+"""The step that treats each token alone: x [B, T, D] -> hidden [B, T, F] -> [B, T, D]."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from zoo.parts import Absent, AttentionContext, OutLinear, Shape
+
+ACTIVATIONS = {
+    "identity": lambda x: x,
+    "relu": F.relu,
+    "relu2": lambda x: F.relu(x).square(),
+    "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "sigmoid": torch.sigmoid,
+    "swish": F.silu,
+}
+"""`gelu` is x Phi(x) by the error function, `gelu-tanh` its approximation; they differ by up to 4.7e-4."""
+
+Activation = Literal[tuple(ACTIVATIONS)]
+
+
+def nothing() -> Absent:
+    """No step at all: the layer goes without it, and without its norm."""
+    return Absent()
+
+
+def hidden_width(shape: Shape, d_ff: int | None, ratio: float) -> int:
+    """The option `d_ff` if given, else the shape's, else `ratio * d_model` rounded up to a multiple of 8.
+
+    Raises `ValueError` if the one that counts is not above 0.
+    """
+    if d_ff is not None and d_ff < 1:
+        raise ValueError(f"d_ff is {d_ff}; it should be at least 1")
+    if not ratio > 0:
+        raise ValueError(f"ratio is {ratio}; it should be above 0")
+    # 1.1 * 80 is 88.00000000000001 in floating point, and must not become 96.
+    return d_ff or shape.d_ff or 8 * math.ceil(round(ratio * shape.d_model / 8, 9))
+
+
+class Plain(nn.Module):
+    """down(activation(up(x))) (Vaswani et al. 2017). Raises `ValueError` for a width below 1."""
+
+    def __init__(
+        self, shape: Shape, *, activation: Activation, d_ff: int | None = None, ratio: float = 4.0, bias: bool = False
+    ):
+        super().__init__()
+        width = hidden_width(shape, d_ff, ratio)
+        self.activation = activation
+        self.up = nn.Linear(shape.d_model, width, bias=bias)
+        self.down = OutLinear(width, shape.d_model, bias=bias)
+
+    def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
+        return self.down(ACTIVATIONS[self.activation](self.up(x)))
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"
+
+
+class Gated(nn.Module):
+    """down(activation(gate(x)) * up(x)) (Shazeer 2020).
+
+    Three matrices instead of two, so 8/3 keeps the parameters of a plain one at ratio 4. Raises `ValueError` for a
+    width below 1.
+    """
+
+    def __init__(
+        self, shape: Shape, *, activation: Activation, d_ff: int | None = None, ratio: float = 8 / 3, bias: bool = False
+    ):
+        super().__init__()
+        width = hidden_width(shape, d_ff, ratio)
+        self.activation = activation
+        self.up = nn.Linear(shape.d_model, width, bias=bias)
+        self.gate = nn.Linear(shape.d_model, width, bias=bias)
+        self.down = OutLinear(width, shape.d_model, bias=bias)
+
+    def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
+        return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"

@@ -1,0 +1,189 @@
+"""How a token knows where it stands.
+
+B batch, T queries or new tokens, S keys, D width of the input, H query heads, G key heads, K head width, w rotated
+width. `at` [1 or B, T] holds positions that count real tokens from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from zoo.parts import Position, Shape
+
+
+def angles(at: Tensor, width: int, base: float) -> Tensor:
+    """at * base^(-2i / width) for each pair i: [.., T] -> [.., T, ceil(width / 2)] in radians.
+
+    Made anew from integers in float32: a stored table would follow the model into bfloat16, where 256 and 257 are
+    one position.
+    """
+    pairs = torch.arange(0, width, 2, device=at.device).float()
+    return at.float()[..., None] * (1.0 / base ** (pairs / width))
+
+
+def positive(**options: float) -> None:
+    """Raise `ValueError` for the first option that is not above 0."""
+    for name, value in options.items():
+        if not value > 0:
+            raise ValueError(f"{name} is {value}; it should be above 0")
+
+
+class NoPosition(Position):
+    """Nothing is said about order; a causal mask alone still tells a model some of it (Haviv et al. 2022)."""
+
+
+class Sinusoidal(Position):
+    """x + PE, PE(p, 2i) = sin(p / base^(2i/D)), PE(p, 2i+1) = cos(p / base^(2i/D)) (Vaswani et al. 2017).
+
+    An odd width has one cosine fewer than sines. Raises `ValueError` unless `base` is above 0.
+    """
+
+    def __init__(self, shape: Shape, *, base: float = 10000.0):
+        super().__init__(shape)
+        positive(base=base)
+        self.width, self.base = shape.d_model, base
+
+    def embed(self, x: Tensor, at: Tensor) -> Tensor:
+        turns = angles(at, self.width, self.base)
+        waves = torch.stack([turns.sin(), turns.cos()], -1).flatten(-2)[..., : self.width]
+        return x + waves.to(x.dtype)
+
+
+class Learned(Position):
+    """x + table[at + offset], one learned vector per position up to `max_len` (Gehring et al. 2017).
+
+    The first `offset` rows of the table are kept free, as in tables that reserve them for padding. Raises
+    `ValueError` for an input that is longer than `max_len` tokens.
+    """
+
+    def __init__(self, shape: Shape, *, offset: int = 0):
+        super().__init__(shape)
+        if offset < 0:
+            raise ValueError(f"offset is {offset}; it should be at least 0")
+        self.limit, self.offset = shape.max_len, offset
+        self.table = nn.Embedding(shape.max_len + offset, shape.d_model)
+
+    def embed(self, x: Tensor, at: Tensor) -> Tensor:
+        # A meta tensor has no values to read, and reading them would break a compiled graph.
+        if at.numel() and not at.is_meta and not torch.compiler.is_compiling():
+            length = int(at.max()) + 1
+            if length > self.limit:
+                raise ValueError(f"the input has {length} tokens, and there are positions for max_len {self.limit}")
+        # Pads before the first real token may stand at -1.
+        return x + self.table(at.clamp(min=0) + self.offset)
+
+
+class Rope(Position):
+    """Pair i of the head (a, b) -> (a cos t - b sin t, a sin t + b cos t), t = at * base^(-2i / w) (Su et al. 2021).
+
+    w is the head width times `fraction`, rounded to the nearest integer; the rest of the head stays as it is.
+    Pairs are (i, i + w/2) with `half`, as in GPT-NeoX and LLaMA, or (2i, 2i + 1) with `interleaved`, as in the paper
+    and GPT-J. Raises `ValueError` for an odd w, a fraction outside 0..1 and heads of another width than the shape's.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        base: float = 10000.0,
+        fraction: float = 1.0,
+        pairing: Literal["half", "interleaved"] = "half",
+    ):
+        super().__init__(shape)
+        positive(base=base)
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"fraction is {fraction}; it should be between 0 and 1")
+        self.head_width, self.base = shape.head_width, base
+        self.width = round(self.head_width * fraction)
+        if self.width % 2:
+            raise ValueError(
+                f"head width {self.head_width} times fraction {fraction} gives a rotary width of {self.width}, "
+                f"and only pairs can be rotated; choose d_model, n_heads or fraction so that it is even"
+            )
+        # The axis along which the two halves of a pair lie once the head is written as 2 x w/2 or w/2 x 2.
+        self.axis = {"half": -2, "interleaved": -1}[pairing]
+
+    def prepare(self, at: Tensor) -> tuple[Tensor, ...]:
+        turns = angles(at, self.width, self.base)[:, None]  # [1 or B, 1, T, w/2]
+        cos, sin = turns.cos(), turns.sin()
+        return torch.stack([cos, cos], self.axis).flatten(-2), torch.stack([-sin, sin], self.axis).flatten(-2)
+
+    def rotate(self, q: Tensor, k: Tensor, *ready: Tensor) -> tuple[Tensor, Tensor]:
+        if q.shape[-1] != self.head_width:
+            raise ValueError(
+                f"the rotation was made for heads {self.head_width} wide and the attention's are {q.shape[-1]} wide; "
+                f"give head_dim in the shape"
+            )
+        return self.turn(q, *ready), self.turn(k, *ready)
+
+    def turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """x [B, H, T, K] rotated; `sin` carries the sign that its half of the pair needs."""
+        turned, rest = x[..., : self.width], x[..., self.width :]
+        pairs = (2, self.width // 2) if self.axis == -2 else (self.width // 2, 2)
+        partner = turned.unflatten(-1, pairs).flip(self.axis).flatten(-2)
+        turned = (turned * cos + partner * sin).to(x.dtype)
+        return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
+
+
+def slopes(n_heads: int) -> list[float]:
+    """2^(-8h/n) for h = 1..n if n is a power of two; otherwise those of the power below, then every other one of
+    the power above (Press et al. 2022, reference code)."""
+    below = 2 ** (n_heads.bit_length() - 1)
+    own = [2 ** (-8 * h / below) for h in range(1, below + 1)]
+    between = [2 ** (-4 * h / below) for h in range(1, 2 * below + 1, 2)]
+    return own + between[: n_heads - below]
+
+
+class Alibi(Position):
+    """score - scale * slope_h * |i - j|: the further away, the weaker (Press et al. 2022).
+
+    Symmetric, so that an encoder does not favour what comes later. The bias is float32 whatever the model is in.
+    """
+
+    def __init__(self, shape: Shape, *, scale: float = 1.0):
+        super().__init__(shape)
+        self.slopes = [scale * slope for slope in slopes(shape.n_heads)]
+
+    def bias(self, q_at: Tensor, k_at: Tensor, causal: bool) -> Tensor:
+        distance = (q_at[:, :, None] - k_at[:, None, :]).abs()[:, None]  # [1 or B, 1, T, S]
+        return distance * -torch.tensor(self.slopes, dtype=torch.float32, device=q_at.device)[:, None, None]
+
+
+class T5Bias(Position):
+    """score + table[bucket(j - i), h], where buckets widen with the logarithm of the distance (Raffel et al. 2020).
+
+    Half of the buckets hold one distance each, the others reach to `max_distance`, and what lies beyond shares the
+    last. Where attention is not causal, half of all buckets serve the keys that come later. One table per stack.
+    Raises `ValueError` unless `buckets` is an even number from 4 and `max_distance` above half of it.
+    """
+
+    def __init__(self, shape: Shape, *, buckets: int = 32, max_distance: int = 128):
+        super().__init__(shape)
+        if buckets < 4 or buckets % 2:
+            raise ValueError(f"buckets is {buckets}; it should be an even number from 4")
+        if max_distance <= buckets // 2:
+            raise ValueError(f"max_distance is {max_distance}; it should be above half of buckets {buckets}")
+        self.buckets, self.max_distance = buckets, max_distance
+        self.table = nn.Embedding(buckets, shape.n_heads)
+
+    def bias(self, q_at: Tensor, k_at: Tensor, causal: bool) -> Tensor:
+        offset = k_at[:, None, :] - q_at[:, :, None]  # [1 or B, T, S]
+        return self.table(self.bucket(offset, causal)).permute(0, 3, 1, 2)
+
+    def bucket(self, offset: Tensor, causal: bool) -> Tensor:
+        """The bucket of each offset j - i."""
+        if causal:
+            return self.graded((-offset).clamp(min=0), self.buckets)
+        half = self.buckets // 2
+        return self.graded(offset.abs(), half) + half * (offset > 0)
+
+    def graded(self, distance: Tensor, buckets: int) -> Tensor:
+        """`buckets` steps over distances from 0: first one each, then logarithmic."""
+        exact = buckets // 2
+        growth = torch.log(distance.clamp(min=exact).float() / exact) / math.log(self.max_distance / exact)
+        far = exact + (growth * (buckets - exact)).long()
+        return torch.where(distance < exact, distance, far.clamp(max=buckets - 1))
