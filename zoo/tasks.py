@@ -5,6 +5,7 @@ B batch, S source tokens, T target tokens, V vocabulary.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -57,9 +58,11 @@ class Data:
 class Tokenizer:
     """Text to ids and back. Ids below `SPECIALS` are reserved; `vocab_size` counts them and is known after `train`.
 
-    `bytes` [V] gives the UTF-8 bytes that each id stands for, or is None if an id can stand for unknown text.
+    `lossless`, known from construction: every text comes back exactly. `bytes` [V] then gives the UTF-8 bytes that
+    each id stands for; without it there are no bits per byte.
     """
 
+    lossless: bool = False
     vocab_size: int
     bytes: list[int] | None = None
 
@@ -69,8 +72,19 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         raise NotImplementedError
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def piece(self, id: int) -> bytes:
+        """The UTF-8 that one id stands for, perhaps a part of a character; nothing for a reserved id."""
         raise NotImplementedError
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return "".join(self.stream(ids))
+
+    def stream(self, ids: Iterable[int]) -> Iterator[str]:
+        """The text of each id as it comes; a character is held back until all its bytes are there."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for id in ids:
+            yield decoder.decode(self.piece(int(id)))
+        yield decoder.decode(b"", final=True)
 
     def save(self) -> str:
         """What was trained, as JSON text; `restore` reads it back."""
@@ -94,6 +108,7 @@ class Task:
     target_len: int = 0
     metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
 
+    tokenizer: Tokenizer | None = None  # None for generated tasks
     vocab_size: int
     choices: Tensor | None = None  # ids that may be an answer; None = all
     bytes: Tensor | None = None  # [V] bytes per id, where the metrics ask for them
