@@ -114,6 +114,7 @@ class Task:
     bytes: Tensor | None = None  # [V] bytes per id, where the metrics ask for them
     sha256: str = ""  # of the text that was read; "" for generated tasks
     train_tokens: int | None = None  # weighted targets in one pass over the training split; None = endless
+    notes: tuple[str, ...] = ()  # what `prepare` had to do that a reader of the results should know
 
     def prepare(self) -> None:
         """Read the data and train the tokenizer. Raises `ValueError` where they cannot serve."""
