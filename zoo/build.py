@@ -1,0 +1,326 @@
+"""A model declared and a shape become a module: parts are bound, what they need is checked, weights initialised."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from .faults import Fault, SpecError
+from .library import open_library
+from .parts import Absent, Architecture, Attention, OutLinear, Place, Position
+from .shape import Shape
+from .spec import ModelSpec, Node, PartSpec
+from .stack import Layer, Stack
+
+
+def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architecture:
+    """The model that `model` and `shape` declare, with initial weights drawn from `seed`.
+
+    `model` and `shape` are names (of the zoo's own `registry.yaml`) or mappings as in the YAML; `task`, if given, is
+    checked against the model's architecture. Raises `SpecError` with every fault. The global generator is not moved.
+    """
+    library = open_library(registry=registry)
+    reader = library.reader()
+    model_spec = reader.model(library.expand("model", Node(model), reader))
+    shape_spec = reader.shape(library.expand("shape", Node(shape), reader))
+    task_spec = reader.part(Node(task), "task") if task is not None else None
+    reader.finish()
+    if task_spec is not None:
+        fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec)
+    return make(model_spec, shape_spec, seed=seed, registry=library.registry)
+
+
+def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Architecture:
+    """The module of a typed spec, initialised. Raises `SpecError`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Builder(spec, shape, registry).build()
+    initialise(model, seed)
+    return model
+
+
+def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+    """The module without weights, on the meta device: what checks and counts need."""
+    with torch.device("meta"):
+        return Builder(spec, shape, registry).build()
+
+
+def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], Any] | None = None) -> Any:
+    """Call a variant's target with what it asks for and its options.
+
+    `parts` turns a part inside an option into what the constructor receives. A `ValueError` of the constructor
+    becomes a fault where the part was written, and so does any other failure, as the plugin's own.
+    """
+    make_part = parts or (lambda p: functools.partial(bind, p, given))
+    inside = {k: make_part(v) for k, v in {**part.options, **part.fixed}.items() if isinstance(v, PartSpec)}
+    options = {k: v for k, v in {**part.options, **part.fixed, **inside}.items() if k not in part.requests}
+    requested = [inside[r] if r in inside else given[r] for r in part.requests]
+    try:
+        return part.target(*requested, **options)
+    except SpecError:
+        raise
+    except ValueError as error:
+        raise SpecError([part.fault(str(error))]) from error
+    except Exception as error:
+        whose = f"plugin '{part.entry.plugin}'" if part.entry else "its plugin"
+        raise SpecError([part.fault(f"{whose} failed with {type(error).__name__}: {error}")]) from error
+
+
+def bind_task(part: PartSpec, shape: Shape) -> Any:
+    """A task with its data and its tokenizer, nothing read yet."""
+    return bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
+
+
+def fit(model: ModelSpec, shape: Shape, task, part: PartSpec) -> None:
+    """Raise `SpecError` if the task asks for what the architecture cannot express."""
+    chosen = model.architecture
+    kind, name = chosen.target, f"architecture '{chosen.name}'"
+    faults = []
+    if kind.needs_source and not task.has_source:
+        faults.append(f"{name} reads a source, and task '{part.name}' has none; {others(chosen, 'needs_source', False)}")
+    if task.asks_in_target and not kind.autoregressive:
+        faults.append(
+            f"task '{part.name}' asks its questions inside the target, which {name} does not read; "
+            f"{others(chosen, 'autoregressive', True)}"
+        )
+    faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
+    slots = kind.slots(task.source_len, task.target_len, task.aligned)
+    for position in model.slots["position"].parts():
+        limit = bind(position, {"shape": shape}).limit
+        if limit is not None and limit < slots:
+            faults.append(
+                position.fault(
+                    f"it has {limit} positions, and task '{part.name}' needs {slots} of {name}; "
+                    f"raise max_len or shorten the task"
+                )
+            )
+    if faults:
+        raise SpecError(faults)
+
+
+def others(part: PartSpec, fact: str, value: Any) -> str:
+    """`use 'a' or 'b'`: the variants of the same slot whose class states this fact."""
+    registry = open_library().registry
+    names = [f"'{e.variant.name}'" for e in registry.variants(part.slot) if getattr(registry.load(e), fact, None) == value]
+    return f"use {' or '.join(names)}" if names else "no variant can"
+
+
+@dataclass
+class Parts:
+    """What an architecture asks for: its stacks and its head, over one vocabulary table."""
+
+    builder: Builder
+    shape: Shape
+
+    def stack(
+        self, name: str, *, depth: int, causal: bool, cross: bool = False, depths: Mapping[str, int] | None = None
+    ) -> Stack:
+        """A stack of `depth` layers; `depths` gives the layers of all stacks where there are several."""
+        return self.builder.stack(name, depths or {name: depth}, causal, cross)
+
+    def head(self) -> nn.Module:
+        return self.builder.head()
+
+
+class Builder:
+    """Binds the parts of one model and keeps every fault."""
+
+    def __init__(self, spec: ModelSpec, shape: Shape, registry=None):
+        self.spec = spec
+        self.shape = shape
+        self.registry = registry or open_library().registry
+        self.faults: list[Fault] = []
+        self.table = nn.Embedding(shape.vocab_size, shape.embed_width)
+        self.kernel_asked = False
+        self.stacks: list[str] = []
+
+    def build(self) -> Architecture:
+        model = self.attempt(self.spec.architecture, {"parts": Parts(self, self.shape)})
+        if model is not None:
+            self.unused()
+        if self.faults:
+            raise SpecError(dict.fromkeys(self.faults))
+        return model
+
+    def attempt(self, part: PartSpec, given: Mapping[str, Any], parts=None) -> Any:
+        """The bound part, or None and its faults kept."""
+        try:
+            return bind(part, given, parts)
+        except SpecError as error:
+            self.faults += error.faults
+            return None
+
+    def unused(self) -> None:
+        """What was written and serves nothing is a fault."""
+        spec = self.spec
+        if "kernel" in spec.given and not self.kernel_asked:
+            part = next(spec.slots["kernel"].parts())
+            self.faults.append(part.fault("no attention of this model asks for a kernel"))
+        if "cross" in spec.given and not any(s for s in self.stacks if s.endswith("+cross")):
+            part = next(spec.slots["cross"].parts())
+            self.faults.append(part.fault(f"architecture '{spec.architecture.name}' has no cross-attention"))
+        names = {s.removesuffix("+cross") for s in self.stacks}
+        for slot in spec.slots.values():
+            for stack in slot.stacks:
+                if stack is not None and stack not in names:
+                    text = f"architecture '{spec.architecture.name}' has no {stack}"
+                    self.faults.append(slot.node.fault(text, stack))
+
+    def part(self, slot: str, stack: str, layer: int = 0) -> PartSpec:
+        return self.layered(slot, stack).at(layer)
+
+    def layered(self, slot: str, stack: str):
+        found = self.spec.slots[slot].of(stack)
+        if found is None:
+            node = self.spec.slots[slot].node
+            raise SpecError([node.fault(f"{slot} says nothing of the {stack}")])
+        return found
+
+    def norm(self, stack: str, layer: int) -> Callable[..., nn.Module]:
+        """A factory: `norm(dim=d_model)`."""
+        part = self.part("norm", stack, layer)
+        return lambda dim=self.shape.d_model: bind(part, {"dim": dim, "shape": self.shape})
+
+    def head(self) -> nn.Module:
+        stack = self.stacks[-1].removesuffix("+cross") if self.stacks else "decoder"
+        given = {"shape": self.shape, "table": self.table, "norm": self.norm(stack, 0)}
+        return self.attempt(self.part("head", stack), given) or Absent()
+
+    def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
+        self.stacks.append(f"{name}+cross" if cross else name)
+        depth, before = depths[name], len(self.faults)
+        given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
+        embedding = self.attempt(self.part("embedding", name), given)
+        entries = self.layered("position", name)
+        shape = replace(self.shape, d_model=embedding.width) if embedding else self.shape
+        shape = replace(shape, head_dim=self.shape.head_width)
+        used = sorted({entries.index(i) for i in range(depth)})
+        positions = {i: self.attempt(entries.entries[i], {"shape": shape}) for i in used}
+        layers = []
+        for i in range(min(self.spec.share or depth, depth)):
+            layers.append(self.layer(Place(name, i, depths), positions[entries.index(i)], cross))
+        if len(self.faults) > before:
+            return Absent()
+        last = layers[(depth - 1) % len(layers)]
+        final = last.residual.final(self.norm(name, depth - 1))
+        position_of = [used.index(entries.index(i)) for i in range(depth)]
+        return Stack(embedding, list(positions.values()), position_of, layers, final, self.shape, causal)
+
+    def layer(self, place: Place, position: Position | None, cross: bool) -> Layer | None:
+        steps = {"attention": self.mixer("attention", place, position)}
+        if cross:
+            steps["cross"] = self.mixer("cross", place, Position(self.shape))
+        given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place}
+        steps["ffn"] = self.attempt(self.part("ffn", place.stack, place.index), given, self.inner(given))
+        steps = {name: step for name, step in steps.items() if not isinstance(step, Absent)}
+        given = {**given, "n_steps": len(steps)}
+        residual = self.attempt(self.part("residual", place.stack, place.index), given)
+        if residual is None or None in steps.values():
+            return None
+        return Layer(residual, self.shape.dropout, steps)
+
+    def inner(self, given: Mapping[str, Any]) -> Callable[[PartSpec], Callable]:
+        """What a part inside an option becomes: a factory that takes over what its owner was given."""
+        return lambda part: lambda **more: bind(part, {**given, **more}, self.inner({**given, **more}))
+
+    def mixer(self, step: str, place: Place, position: Position | None) -> nn.Module | None:
+        """The attention of one step of one layer, with its needs compared to what it honours."""
+        slot = step if step in self.spec.slots else "attention"
+        part = self.part(slot, place.stack, place.index)
+        doors = frozenset() if position is None else position.opens - {"embed"}
+        needs = doors | ({"cross"} if step == "cross" else set())
+        learned = position is not None and "bias" in doors and any(True for _ in position.parameters())
+        asked = []
+
+        def kernel(*, n_heads: int, head_dim: int, needs: tuple[str, ...] = (), chosen: PartSpec | None = None):
+            asked.append(chosen)
+            if chosen is None:
+                self.kernel_asked = True
+                chosen = self.part("kernel", place.stack, place.index)
+            all_needs = frozenset(needs) | ({"bias"} & doors) | ({"cross"} if step == "cross" else set())
+            given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | ({"learned-bias"} if learned else set())}
+            made = bind(chosen, given)
+            lacking = sorted(all_needs - made.honours)
+            if lacking:
+                able = self.able(given, all_needs)
+                text = f"it cannot honour {' and '.join(lacking)}, which attention '{part.name}' needs here{able}"
+                raise SpecError([chosen.fault(text)])
+            return made
+
+        given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place, "kernel": kernel}
+        inner = self.inner(given)
+        parts = lambda p: functools.partial(kernel, chosen=p) if p.slot == "kernel" else inner(p)  # noqa: E731
+        try:
+            made = bind(part, given, parts)
+        except SpecError as error:
+            self.faults += error.faults
+            return None
+        lacking = sorted(needs - getattr(made, "honours", frozenset()))
+        if lacking and position is not None:
+            self.faults.append(self.refusal(part, step, place, lacking, frozenset(getattr(made, "honours", ()))))
+        return made
+
+    def refusal(self, part: PartSpec, step: str, place: Place, lacking: list[str], honours: frozenset) -> Fault:
+        """Why this attention cannot serve in this place, and what can."""
+        what = " and ".join(lacking)
+        if step == "cross":
+            names = self.names("attention", lambda target: "cross" in target.honours)
+            return part.fault(f"it cannot honour {what}; write 'cross:' with one that can{names}")
+        position = self.part("position", place.stack, place.index)
+        names = self.names("position", lambda t: {d for d in ("rotate", "bias") if getattr(t, d) is not getattr(Position, d)} <= honours)
+        return part.fault(f"it cannot honour {what}, which position '{position.name}' needs; position{names} can serve")
+
+    def able(self, given: Mapping[str, Any], needs: frozenset) -> str:
+        """`; 'a' or 'b' can`: the kernels that honour all needs."""
+        found = []
+        for entry in self.registry.variants("kernel"):
+            target = self.registry.load(entry)
+            honours = getattr(target, "honours", None)
+            if honours is not None and needs <= honours:
+                found.append(f"'{entry.variant.name}'")
+        return f"; {' or '.join(found)} can" if found else ""
+
+    def names(self, slot: str, test: Callable[[Any], bool]) -> str:
+        """` 'a', 'b' or 'c'`: the variants of a slot that pass a test."""
+        found = []
+        for entry in self.registry.variants(slot):
+            try:
+                if test(self.registry.load(entry)):
+                    found.append(f"'{entry.variant.name}'")
+            except (AttributeError, SpecError):
+                continue
+        return " " + ", ".join(found[:-1]) + (" or " if len(found) > 1 else "") + found[-1] if found else ""
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, seed: int) -> None:
+    """Draw the weights anew, by one rule for every variant.
+
+    Tables: standard deviation 0.02. Linears: fan_in^-0.5, and those that write into the residual stream times the
+    residual's gain, (2 L)^-0.5 unless it says otherwise; biases 0. Everything else keeps what its part gave it. Each
+    tensor draws from a stream of its own, named by its path, so that two models agree wherever their shapes do.
+    """
+    gains = {
+        module: layer.residual.gain or (2 * stack.depth) ** -0.5
+        for stack in model.modules() if isinstance(stack, Stack)
+        for layer in stack.layers
+        for module in layer.modules() if isinstance(module, OutLinear)
+    }  # fmt: skip
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            std = 0.02
+        elif isinstance(module, nn.Linear):
+            std = module.in_features**-0.5 * gains.get(module, 1.0)
+            if module.bias is not None:
+                module.bias.zero_()
+        else:
+            continue
+        stream = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(stream[:7], "big"))
+        module.weight.copy_(torch.empty(module.weight.shape).normal_(0.0, std, generator=generator))

@@ -1,0 +1,86 @@
+"""What a run would cost, counted on a model without weights.
+
+B batch, S source tokens, T target tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from .parts import Architecture, Kernel
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Counts of one model on one task.
+
+    `parameters`: elements, tied ones once. `flops_per_token`: of a forward pass over the longest rows, a multiply-add
+    counted as two, whole score matrices, per target token. `kv_bytes_per_token`: what the cache grows by per token
+    and row in float32 (None where nothing is cached). `memory_bytes`: weights, gradients, two moments and the
+    activations that a training step keeps, in float32. `kernels`: what really computes the attention.
+    """
+
+    parameters: int
+    flops_per_token: int
+    kv_bytes_per_token: int | None
+    memory_bytes: int
+    kernels: tuple[str, ...]
+
+
+def cost(model: Architecture, task, batch_size: int = 1) -> Cost:
+    """The cost of a model on the meta device; see `zoo.build.sketch`."""
+    parameters = sum(p.numel() for p in model.parameters())
+    return Cost(
+        parameters,
+        flops_per_token(model, task),
+        kv_bytes_per_token(model, task),
+        16 * parameters + activation_bytes(model, task, batch_size),
+        tuple(sorted({m.effective for m in model.modules() if isinstance(m, Kernel)})),
+    )
+
+
+def rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Source [B, S] and target [B, T] of the task's longest rows, without contents."""
+    return tuple(torch.empty(size, n, dtype=torch.long, device="meta") for n in (task.source_len, task.target_len))
+
+
+def flops_per_token(model: Architecture, task) -> int:
+    source, target = rows(task, 1)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(source, target, aligned=task.aligned)
+    return round(counter.get_total_flops() / max(task.target_len, 1))
+
+
+def kv_bytes_per_token(model: Architecture, task) -> int | None:
+    if not model.autoregressive:
+        return None
+    few, many = (cache_bytes(model, task, n) for n in (1, 2))
+    return many - few
+
+
+@torch.no_grad()
+def cache_bytes(model: Architecture, task, room: int) -> int:
+    cache = model.start(rows(task, 1)[0], room=room)
+    model.step(cache, torch.empty(1, 1, dtype=torch.long, device="meta"))
+    return cache.nbytes()
+
+
+def activation_bytes(model: Architecture, task, batch_size: int) -> int:
+    """Bytes that one training step of `batch_size` rows keeps for its backward pass."""
+    kept: dict[int, int] = {}
+    own = {p.untyped_storage()._cdata for p in model.parameters()}
+
+    def pack(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage.nbytes()
+        return x
+
+    source, target = rows(task, batch_size)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        logits = model(source, target, aligned=task.aligned)
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+    return sum(kept.values())

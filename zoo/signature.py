@@ -1,0 +1,164 @@
+"""Fields that a user may write: their types in words, checks of their values, and a constructor read as such."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from .faults import nearest
+from .hooks import SLOTS
+
+REQUESTS = {
+    "embedding": {"shape", "table", "norm"},
+    "position": {"shape"},
+    "norm": {"dim", "shape"},
+    "residual": {"norm", "n_steps", "shape", "layer"},
+    "attention": {"shape", "kernel", "norm", "layer"},
+    "kernel": {"n_heads", "head_dim", "needs"},
+    "ffn": {"shape", "norm", "layer"},
+    "head": {"shape", "table", "norm"},
+    "architecture": {"parts"},
+    "task": {"shape", "data", "tokenizer"},
+    "data": set(),
+    "tokenizer": set(),
+    "optimizer": {"params"},
+    "schedule": {"steps", "warmup"},
+    "reference": set(),
+}
+"""What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
+
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One thing to write: its annotation, its default (or REQUIRED), and the slot if its value is a part."""
+
+    name: str
+    annotation: Any
+    default: Any = REQUIRED
+    slot: str | None = None
+
+    @property
+    def expected(self) -> str:
+        return f"a {self.slot}" if self.slot else words(self.annotation)
+
+    def check(self, value: Any) -> Any:
+        """The value as the annotation has it; raises `ValueError` with what was expected."""
+        try:
+            return adapter(self.annotation).validate_json(json.dumps(value), strict=True)
+        except (ValidationError, TypeError, ValueError):
+            near = nearest(value, choices(self.annotation)) if isinstance(value, str) else ""
+            raise ValueError(f"{show(value)}; it should be {self.expected}{near}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A constructor: what it asks for, and the options that a user may write."""
+
+    requests: tuple[str, ...]
+    options: Mapping[str, Field]
+
+
+@functools.cache
+def adapter(annotation: Any) -> TypeAdapter:
+    return TypeAdapter(annotation, config=None if dataclasses.is_dataclass(annotation) else ConfigDict(strict=True))
+
+
+def fields_of(cls: type) -> dict[str, Field]:
+    """The fields of a dataclass as a user may write them."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    out = {}
+    for f in dataclasses.fields(cls):
+        default = f.default if f.default is not dataclasses.MISSING else REQUIRED
+        if f.default_factory is not dataclasses.MISSING:
+            default = f.default_factory()
+        out[f.name] = Field(f.name, hints[f.name], default, slot_of(hints[f.name]))
+    return out
+
+
+def read(target: Callable, slot: str, fixed: Mapping[str, Any] = types.MappingProxyType({})) -> Signature:
+    """The signature of a variant's target. Raises `ValueError` for a request that no slot of this kind may make."""
+    function = target.__init__ if inspect.isclass(target) else target
+    hints = typing.get_type_hints(function, include_extras=True)
+    requests, options = [], {}
+    parameters = inspect.signature(target).parameters
+    for p in parameters.values():
+        if p.kind is p.KEYWORD_ONLY:
+            annotation = hints.get(p.name, Any)
+            options[p.name] = Field(p.name, annotation, p.default, slot_of(annotation))
+        elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name not in REQUESTS[slot]:
+            known = ", ".join(sorted(REQUESTS[slot])) or "nothing"
+            raise ValueError(f"its constructor asks for {p.name!r}; a {slot} may ask for {known}")
+        else:
+            requests.append(p.name)
+            if p.name in SLOTS:
+                options[p.name] = Field(p.name, Any, None, p.name)
+    for name in fixed:
+        if name not in options:
+            raise ValueError(f"it fixes {name!r}, which its constructor does not have")
+    return Signature(tuple(requests), {k: v for k, v in options.items() if k not in fixed})
+
+
+def slot_of(annotation: Any) -> str | None:
+    """The slot of an option that is a part (`Part["ffn"]`), else None."""
+    marks = [m.slot for m in getattr(annotation, "__metadata__", ()) if hasattr(m, "slot")]
+    return marks[0] if marks else None
+
+
+def choices(annotation: Any) -> tuple[str, ...]:
+    """The words that a value of this type may be."""
+    if typing.get_origin(annotation) is Literal:
+        return tuple(str(a) for a in typing.get_args(annotation))
+    return tuple(c for a in typing.get_args(annotation) for c in choices(a))
+
+
+def words(annotation: Any, many: bool = False) -> str:
+    """A type in plain words: `int | None` is "an integer or null"."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return words(args[0], many)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(words(a, many) for a in args)
+    if origin is Literal:
+        return ("any of " if many else "one of " if len(args) > 1 else "") + ", ".join(map(str, args))
+    if origin in (list, tuple, set) or annotation in (list, tuple):
+        inner = [a for a in args if a is not Ellipsis]
+        if origin is tuple and inner and Ellipsis not in args:
+            return f"a list of {len(inner)}: " + ", ".join(words(a) for a in inner)
+        return "a list" + (f" of {words(inner[0], True)}" if inner else "")
+    if origin in (dict, Mapping) or annotation is dict:
+        return "a mapping"
+    one, several = WORDS.get(annotation, (getattr(annotation, "__name__", str(annotation)),) * 2)
+    return several if many else one
+
+
+WORDS = {
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    bool: ("true or false", "true or false"),
+    str: ("text", "texts"),
+    type(None): ("null", "null"),
+    None: ("null", "null"),
+    Any: ("any value", "any values"),
+}
+
+
+def show(value: Any) -> str:
+    """A value as it would be written in YAML, on one line."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return f"'{value}'"
+    try:
+        return json.dumps(value)
+    except TypeError:
+        return str(value)
