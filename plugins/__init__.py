@@ -1,0 +1,191 @@
+"""The built-in catalogue: one line per variant. It reaches the zoo by the entry point that any plugin uses.
+
+Targets are texts, so that listing them imports none of the modules beside this file.
+"""
+
+from __future__ import annotations
+
+from zoo import Variant, hookimpl
+
+AINSLIE = "Ainslie et al. 2023, arXiv:2305.13245"
+ARORA = "Arora et al. 2023, arXiv:2312.04927"
+BA = "Ba et al. 2016, arXiv:1607.06450"
+BENGIO = "Bengio et al. 2003, JMLR 3:1137-1155"
+DAO = "Dao et al. 2022, arXiv:2205.14135"
+DAUPHIN = "Dauphin et al. 2016, arXiv:1612.08083"
+DEVLIN = "Devlin et al. 2018, arXiv:1810.04805"
+DING = "Ding et al. 2021, arXiv:2105.13290"
+GEHRING = "Gehring et al. 2017, arXiv:1705.03122"
+GRAVES = "Graves et al. 2014, arXiv:1410.5401"
+GREFENSTETTE = "Grefenstette et al. 2015, arXiv:1506.02516"
+HAVIV = "Haviv et al. 2022, arXiv:2203.16634"
+HENDRYCKS = "Hendrycks and Gimpel 2016, arXiv:1606.08415"
+KNESER = "Kneser and Ney 1995, ICASSP 1:181-184"
+LE_SCAO = "Le Scao et al. 2022, arXiv:2211.05100"
+LIU_2018 = "Liu et al. 2018, arXiv:1801.10198"
+LIU_2021 = "Liu et al. 2021, arXiv:2111.09883"
+LOSHCHILOV_2016 = "Loshchilov and Hutter 2016, arXiv:1608.03983"
+LOSHCHILOV_2017 = "Loshchilov and Hutter 2017, arXiv:1711.05101"
+NGUYEN = "Nguyen and Salazar 2019, arXiv:1910.05895"
+POLYAK = "Polyak 1964, USSR Computational Mathematics and Mathematical Physics 4(5):1-17"
+PRESS_2016 = "Press and Wolf 2016, arXiv:1608.05859"
+PRESS_2021 = "Press et al. 2021, arXiv:2108.12409"
+RABE = "Rabe and Staats 2021, arXiv:2112.05682"
+RAFFEL = "Raffel et al. 2019, arXiv:1910.10683"
+RAMACHANDRAN = "Ramachandran et al. 2017, arXiv:1710.05941"
+SENNRICH = "Sennrich et al. 2015, arXiv:1508.07909"
+SHAZEER_2019 = "Shazeer 2019, arXiv:1911.02150"
+SHAZEER_2020 = "Shazeer 2020, arXiv:2002.05202"
+SO = "So et al. 2021, arXiv:2109.08668"
+SU = "Su et al. 2021, arXiv:2104.09864"
+SUTSKEVER = "Sutskever et al. 2014, arXiv:1409.3215"
+VASWANI = "Vaswani et al. 2017, arXiv:1706.03762"
+VINYALS = "Vinyals et al. 2015, arXiv:1511.06391"
+WANG_2021 = "Wang and Komatsuzaki 2021, GPT-J-6B"
+WANG_2022 = "Wang et al. 2022, arXiv:2203.00555"
+XIONG = "Xiong et al. 2020, arXiv:2002.04745"
+XUE = "Xue et al. 2021, arXiv:2105.13626"
+ZHANG = "Zhang and Sennrich 2019, arXiv:1910.07467"
+
+
+def family(slot: str, *rows: tuple) -> list[Variant]:
+    """Variants of one slot from rows of name, target, summary, paper and, where the name settles some, options."""
+    return [Variant(slot, name, f"zoo_plugins.{slot}:{target}", *rest) for name, target, *rest in rows]
+
+
+# fmt: off
+POSITIONS = family(
+    "position",
+    ("none", "NoPosition", "No positions: a decoder learns order from its causal mask alone.", HAVIV),
+    ("sinusoidal", "Sinusoidal", "Adds sines and cosines of geometrically growing wavelengths to the input.", VASWANI),
+    ("learned", "Learned", "Adds a trained vector per position to the input; knows none beyond max_len.", GEHRING),
+    ("rope", "Rope", "Rotates queries and keys by their positions, so that scores see only distances.", SU),
+    ("alibi", "Alibi", "Lowers each score in proportion to the distance, by a fixed slope per head.", PRESS_2021),
+    ("t5-bias", "T5Bias", "Adds to each score a trained number per head and bucket of distances.", RAFFEL),
+)
+
+NORMS = family(
+    "norm",
+    ("layernorm", "LayerNorm", "Centres each vector and scales it to unit variance; then a gain and a bias.", BA),
+    ("rmsnorm", "RMSNorm", "Divides each vector by its root mean square, without centring; then a gain.", ZHANG),
+    ("scalenorm", "ScaleNorm", "Scales every vector to one trained length.", NGUYEN),
+    ("none", "NoNorm", "Leaves every vector as it is."),
+)
+
+RESIDUALS = family(
+    "residual",
+    ("pre-norm", "PreNorm", "x + f(norm(x)), and one norm at the end: nothing stands in the residual path.", XIONG),
+    ("post-norm", "PostNorm", "norm(x + f(x)): the original layout; deep stacks of it need a warm-up.", VASWANI),
+    ("sandwich-norm", "SandwichNorm", "x + norm(f(norm(x))): a norm on both sides of each step.", DING),
+    ("output-norm", "OutputNorm", "x + norm(f(x)): a norm on what each step adds.", LIU_2021),
+    ("parallel", "Parallel", "x + f(norm(x)) + g(norm(x)): attention and FFN read the same input.", WANG_2021),
+    ("deepnorm", "DeepNorm", "norm(a x + f(x)), a > 1, f small at first: post-norm for deep stacks.", WANG_2022),
+)
+
+FFNS = family(
+    "ffn",
+    ("relu", "Plain", "down(max(0, up(x))): the original step.", VASWANI, {"activation": "relu"}),
+    ("gelu", "Plain", "down(gelu(up(x))), gelu(z) = z P(Z < z), Z normal.", HENDRYCKS, {"activation": "gelu"}),
+    ("gelu-tanh", "Plain", "As gelu, by GPT-2's tanh approximation.", HENDRYCKS, {"activation": "gelu-tanh"}),
+    ("swish", "Plain", "down(z sigmoid(z)), z = up(x), also called SiLU.", RAMACHANDRAN, {"activation": "swish"}),
+    ("relu2", "Plain", "down(max(0, up(x))^2): the squared ReLU, found by search.", SO, {"activation": "relu2"}),
+    ("glu", "Gated", "down(sigmoid(gate(x)) * up(x)): a gate per hidden unit.", DAUPHIN, {"activation": "sigmoid"}),
+    ("bilinear", "Gated", "down(gate(x) * up(x)): a gate that is linear.", SHAZEER_2020, {"activation": "identity"}),
+    ("reglu", "Gated", "down(relu(gate(x)) * up(x)).", SHAZEER_2020, {"activation": "relu"}),
+    ("geglu", "Gated", "down(gelu(gate(x)) * up(x)), as in T5 v1.1.", SHAZEER_2020, {"activation": "gelu"}),
+    ("swiglu", "Gated", "down(swish(gate(x)) * up(x)), as in LLaMA.", SHAZEER_2020, {"activation": "swish"}),
+    ("none", "nothing", "No feed-forward step: the layer only attends."),
+)
+
+ATTENTIONS = family(
+    "attention",
+    ("mha", "MultiHead", "Every query head has keys and values of its own.", VASWANI, {"kv_heads": None}),
+    ("mqa", "MultiHead", "All query heads share one head of keys and values.", SHAZEER_2019, {"kv_heads": 1}),
+    ("gqa", "MultiHead", "Groups of query heads share a head of keys and values: a smaller cache.", AINSLIE),
+    ("flash", "MultiHead", "Short for mha on the kernel flash.", DAO, {"kv_heads": None, "kernel": "flash"}),
+    ("naive", "MultiHead", "Short for mha on the kernel naive.", VASWANI, {"kv_heads": None, "kernel": "naive"}),
+    ("none", "nothing", "No attention: each token is treated alone."),
+)
+
+KERNELS = family(
+    "kernel",
+    ("naive", "Naive", "softmax(q k^T) v as it is written: the oracle that every kernel is held to.", VASWANI),
+    ("flash", "Flash", "PyTorch's fused scaled_dot_product_attention: the scores are never stored.", DAO),
+    ("tiled", "Tiled", "Blocks and an online softmax in plain PyTorch: memory linear in the length.", RABE),
+    ("auto", "auto", "The fastest kernel that can carry what the attention and the position need."),
+)
+
+EMBEDDINGS = family(
+    "embedding",
+    ("plain", "Tokens", "One trained vector per token, as it is.", "", {"scale": False, "normed": False}),
+    ("scaled", "Tokens", "One vector per token, times sqrt(d_model).", VASWANI, {"scale": True, "normed": False}),
+    ("normed", "Tokens", "One vector per token, normalised before the first layer.", LE_SCAO, {"normed": True}),
+)
+
+HEADS = family(
+    "head",
+    ("tied", "Tied", "Logits are products with the vectors of the input embedding.", PRESS_2016),
+    ("untied", "Untied", "Logits come from a projection of their own."),
+)
+
+ARCHITECTURES = family(
+    "architecture",
+    ("encoder-only", "EncoderOnly", "One bidirectional stack; target tokens are predicted independently.", DEVLIN),
+    ("decoder-only", "DecoderOnly", "One causal stack that reads source and target as one text.", LIU_2018),
+    ("encoder-decoder", "EncoderDecoder", "One stack reads the source both ways, a causal one writes the target.", VASWANI),
+)
+
+TASKS = family(
+    "task",
+    ("language-modeling", "LanguageModeling", "Predict each token of a text from those before it.", BENGIO),
+    ("masked-language-modeling", "MaskedLanguageModeling", "Recover the tokens that were hidden in a text.", DEVLIN),
+    ("classification", "Classification", "Name the label of a text, as one token."),
+    ("sequence-to-sequence", "SequenceToSequence", "Write one text given another.", SUTSKEVER),
+    ("copy", "Copy", "Repeat random symbols: attention by place alone.", GRAVES),
+    ("reverse", "Reverse", "Write random symbols backwards.", GREFENSTETTE),
+    ("sort", "Sort", "Write random symbols in order: attention by content alone.", VINYALS),
+    ("associative-recall", "AssociativeRecall", "Given pairs of key and value, answer each key with its value.", ARORA),
+)
+
+DATA = family(
+    "data",
+    ("python-docs", "PythonDocs", "English prose of the language reference that every Python ships, about 380 kB."),
+    ("python-source", "PythonSource", "The source of Python's standard library, as installed here."),
+    ("text", "Text", "Text files by name or pattern, plain or .gz."),
+    ("table", "Table", "Named columns of a .tsv, .csv or .jsonl file."),
+)
+
+TOKENIZERS = family(
+    "tokenizer",
+    ("byte", "Byte", "One token per UTF-8 byte: nothing is unknown, but texts are long.", XUE),
+    ("char", "Char", "One token per character of the training text."),
+    ("bpe", "Bpe", "Merges the most frequent neighbours until the vocabulary is full.", SENNRICH),
+)
+
+OPTIMIZERS = family(
+    "optimizer",
+    ("adamw", "adamw", "Adam with the weight decay apart from the gradient.", LOSHCHILOV_2017),
+    ("sgd", "sgd", "Steps down the gradient itself, with momentum.", POLYAK),
+)
+
+SCHEDULES = family(
+    "schedule",
+    ("cosine", "cosine", "A warm-up, then half a cosine down to a share of the peak.", LOSHCHILOV_2016),
+    ("linear", "linear", "A warm-up, then a straight line down to a share of the peak.", DEVLIN),
+    ("constant", "constant", "A warm-up, then the peak to the end."),
+    ("inverse-sqrt", "inverse_sqrt", "A warm-up, then the peak over the square root of the step.", VASWANI),
+)
+
+REFERENCES = family(
+    "reference",
+    ("n-gram", "NGram", "Interpolated Kneser-Ney counts of the same tokens.", KNESER),
+)
+# fmt: on
+
+
+@hookimpl
+def zoo_variants() -> list[Variant]:
+    return [
+        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *ATTENTIONS, *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
+        *TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES,
+    ]  # fmt: skip
