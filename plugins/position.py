@@ -73,8 +73,19 @@ class Learned(Position):
             length = int(at.max()) + 1
             if length > self.limit:
                 raise ValueError(f"the input has {length} tokens, and there are positions for max_len {self.limit}")
-        # Pads before the first real token may stand at -1.
-        return x + self.table(at.clamp(min=0) + self.offset)
+        return x + self.table(at + self.offset)
+
+
+def swap_halves(x: Tensor) -> Tensor:
+    return x.roll(x.shape[-1] // 2, -1)
+
+
+def swap_neighbours(x: Tensor) -> Tensor:
+    return x.unflatten(-1, (x.shape[-1] // 2, 2)).flip(-1).flatten(-2)
+
+
+# How each element finds its partner, and the axis along which partners lie once w is written as 2 x w/2 or w/2 x 2.
+PAIRINGS = {"half": (-2, swap_halves), "interleaved": (-1, swap_neighbours)}
 
 
 class Rope(Position):
@@ -101,11 +112,11 @@ class Rope(Position):
         self.width = round(self.head_width * fraction)
         if self.width % 2:
             raise ValueError(
-                f"head width {self.head_width} times fraction {fraction} gives a rotary width of {self.width}, "
-                f"and only pairs can be rotated; choose d_model, n_heads or fraction so that it is even"
+                f"a rotary width of {self.width} is odd, and only pairs can be rotated: it is the head width "
+                f"{self.head_width} (d_model {shape.d_model}, n_heads {shape.n_heads}) times fraction {fraction}; "
+                f"make it even"
             )
-        # The axis along which the two halves of a pair lie once the head is written as 2 x w/2 or w/2 x 2.
-        self.axis = {"half": -2, "interleaved": -1}[pairing]
+        self.axis, self.swap = PAIRINGS[pairing]
 
     def prepare(self, at: Tensor) -> tuple[Tensor, ...]:
         turns = angles(at, self.width, self.base)[:, None]  # [1 or B, 1, T, w/2]
@@ -123,9 +134,7 @@ class Rope(Position):
     def turn(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """x [B, H, T, K] rotated; `sin` carries the sign that its half of the pair needs."""
         turned, rest = x[..., : self.width], x[..., self.width :]
-        pairs = (2, self.width // 2) if self.axis == -2 else (self.width // 2, 2)
-        partner = turned.unflatten(-1, pairs).flip(self.axis).flatten(-2)
-        turned = (turned * cos + partner * sin).to(x.dtype)
+        turned = (turned * cos + self.swap(turned) * sin).to(x.dtype)
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
 
 
