@@ -20,7 +20,8 @@ from typing import Literal
 from zoo.faults import nearest
 from zoo.tasks import Data, Example, Splits
 
-Share = float | list[str]
+Files = str | list[str]
+Share = float | str | list[str]
 Groups = Mapping[str, list[Example]]
 
 
@@ -36,8 +37,11 @@ class PythonDocs(Data):
         seen: set[str] = set()
         groups = {}
         for name in sorted(topics, key=lambda name: (len(topics[name]), name)):
-            fresh = [p for p in topics[name].split("\n\n") if p.strip() and p.strip() not in seen]
-            seen.update(p.strip() for p in fresh)
+            fresh = []
+            for paragraph in topics[name].split("\n\n"):
+                if (text := paragraph.strip()) and text not in seen:
+                    seen.add(text)
+                    fresh.append(paragraph)
             if fresh:
                 groups[name] = [Example("", "\n\n".join(fresh).strip("\n") + "\n\n")]
         return divide(groups, 0.1, 0.1)
@@ -56,8 +60,8 @@ class PythonSource(Data):
 
     def read(self) -> Splits:
         root = Path(sysconfig.get_paths()["stdlib"])
-        sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in root.rglob("*.py")}
-        chosen = fill({name: size for name, size in sizes.items() if is_module(name)}, self.limit_kb * 1000)
+        sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in modules(root)}
+        chosen = fill(sizes, self.limit_kb * 1000)
         return divide({name: [Example("", read_text(root / name))] for name in sorted(chosen)}, 0.1, 0.1)
 
 
@@ -72,21 +76,20 @@ class Text(Data):
     def __init__(
         self,
         *,
-        files: str | list[str],
+        files: Files,
         documents: Literal["file", "blank-line", "line"] = "file",
         dev: Share = 0.1,
         test: Share = 0.1,
     ):
         check_shares(dev, test)
         self.documents = documents
-        self.files = find([files] if isinstance(files, str) else files)
-        self.dev, self.test = (find(share) if isinstance(share, list) else share for share in (dev, test))
+        self.files, self.dev, self.test = find(files), named(dev), named(test)
 
     def read(self) -> Splits:
         return assemble(self.files, self.dev, self.test, self.examples)
 
     def examples(self, paths: list[Path]) -> Iterator[Example]:
-        ends = {"file": r"\Z", "blank-line": r"(?<=\n\n)(?=[^\n])", "line": r"(?<=\n)"}[self.documents]
+        ends = {"file": r"\Z", "blank-line": r"(?<=\n\n)(?!\n)", "line": r"(?<=\n)"}[self.documents]
         for path in paths:
             text = read_text(path)
             yield from (Example("", part) for part in re.split(ends, text) if part.strip())
@@ -105,7 +108,7 @@ class Table(Data):
     def __init__(
         self,
         *,
-        files: str | list[str],
+        files: Files,
         target: str | int,
         source: str | int | None = None,
         format: Literal["tsv", "csv", "jsonl", "parallel"] | None = None,
@@ -120,8 +123,7 @@ class Table(Data):
         self.pattern = check_pattern(pattern, self.columns) if pattern else None
         by_name = any(isinstance(column, str) for column in self.columns)
         self.header = by_name if header is None else header
-        self.files = find([files] if isinstance(files, str) else files)
-        self.dev, self.test = (find(share) if isinstance(share, list) else share for share in (dev, test))
+        self.files, self.dev, self.test = find(files), named(dev), named(test)
         self.format = None if pattern else format or suffix(self.files[0])
 
     def read(self) -> Splits:
@@ -157,14 +159,14 @@ def parallel(paths: list[Path]) -> Iterator[tuple[str, Mapping]]:
 
 
 def matches(path: Path, text: str, pattern: re.Pattern) -> Iterator[tuple[str, Mapping]]:
-    for number, line in enumerate(lines(text), 1):
+    for number, line in filled(text):
         if not (match := pattern.fullmatch(line)):
             raise ValueError(f"{path}:{number}: the line does not match the pattern: {line[:60]!r}")
         yield f"{path}:{number}", match.groupdict()
 
 
 def objects(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
-    for number, line in enumerate(lines(text), 1):
+    for number, line in filled(text):
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -175,16 +177,19 @@ def objects(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
 
 
 def cells(path: Path, text: str, format: str, header: bool) -> Iterator[tuple[str, Mapping]]:
-    reader = csv.reader(io.StringIO(text, newline="")) if format == "csv" else None
-    rows = reader or (line.split("\t") for line in lines(text))
-    names: list | None = None
+    rows = quoted(path, text) if format == "csv" else ((number, line.split("\t")) for number, line in filled(text))
+    names = next(rows, (0, []))[1] if header else []
+    for number, row in rows:
+        yield f"{path}:{number}", dict(enumerate(row)) | dict(zip(names, row, strict=False))
+
+
+def quoted(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file with the number of the line on which each ends."""
+    reader = csv.reader(io.StringIO(text, newline=""))
     try:
-        for number, row in enumerate(rows, 1):
-            where = f"{path}:{reader.line_num if reader else number}"
-            if header and names is None:
-                names = row
-            elif row:
-                yield where, dict(enumerate(row)) | dict(zip(names or (), row, strict=False))
+        for row in reader:
+            if row:
+                yield reader.line_num, row
     except csv.Error as error:
         raise ValueError(f"{path}:{reader.line_num}: {error}") from None
 
@@ -202,6 +207,11 @@ def cell(row: Mapping, column: str | int, where: str) -> str:
 def lines(text: str) -> list[str]:
     """Lines end at a line feed alone: other separators are text."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def filled(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    return ((number, line) for number, line in enumerate(lines(text), 1) if line.strip())
 
 
 def suffix(path: Path) -> str:
@@ -224,19 +234,24 @@ def check_pattern(pattern: str, columns: tuple) -> re.Pattern:
 
 def check_shares(dev: Share, test: Share) -> None:
     for name, share in (("dev", dev), ("test", test)):
-        if not isinstance(share, list) and not 0 < share < 1:
+        if isinstance(share, float | int) and not 0 < share < 1:
             raise ValueError(f"{name} is {share}; it should be files, or a share above 0 and below 1")
-    if not isinstance(dev, list) and not isinstance(test, list) and dev + test >= 1:
+    if isinstance(dev, float) and isinstance(test, float) and dev + test >= 1:
         raise ValueError(f"dev {dev} and test {test} leave nothing to train on")
 
 
-def find(patterns: list[str]) -> list[Path]:
-    """The files that paths and globs name, in the order given; names what is missing."""
-    found, missing = [], []
-    for pattern in map(os.path.expanduser, patterns):
+def named(share: Share) -> float | list[Path]:
+    return share if isinstance(share, float) else find(share)
+
+
+def find(files: Files) -> list[Path]:
+    """The files that paths and globs name, in the order given; `ValueError` says which are missing."""
+    found: list[Path] = []
+    missing = []
+    for pattern in map(os.path.expanduser, [files] if isinstance(files, str) else files):
         paths = [Path(pattern)] if os.path.isfile(pattern) else []
         paths = paths or [Path(path) for path in sorted(glob.glob(pattern, recursive=True)) if os.path.isfile(path)]
-        found += paths
+        found += [path for path in paths if path not in found]
         if not paths:
             folder, name = os.path.split(pattern)
             near = nearest(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else ""
@@ -257,10 +272,13 @@ def read_text(path: Path) -> str:
         raise ValueError(f"{path}: damaged gzip file: {error}") from None
 
 
-def is_module(name: str) -> bool:
-    top, *_ = parts = name.removesuffix(".py").split("/")
-    skip = {"test", "tests", "idle_test", "encodings", "pydoc_data", "site-packages"}
-    return top in sys.stdlib_module_names and not skip.intersection(parts)
+def modules(root: Path) -> Iterator[Path]:
+    """The sources of the standard library, without tests and without modules that are tables."""
+    skip = {"test", "tests", "idle_test", "encodings", "pydoc_data"}
+    for name in sys.stdlib_module_names - skip:
+        if (file := root / f"{name}.py").is_file():
+            yield file
+        yield from (path for path in (root / name).rglob("*.py") if not skip.intersection(path.parts[len(root.parts) :]))
 
 
 def assemble(files: list[Path], dev: float | list[Path], test: float | list[Path], examples) -> Splits:
@@ -277,7 +295,11 @@ def assemble(files: list[Path], dev: float | list[Path], test: float | list[Path
         if key(example) not in taken:
             groups.setdefault(key(example), []).append(example)
     cut = divide(groups, *(0.0 if isinstance(share, list) else share for share in (dev, test)))
-    return Splits(cut.train, given_dev or cut.dev, given_test or cut.test)
+    splits = Splits(cut.train, given_dev or cut.dev, given_test or cut.test)
+    for name, split in vars(splits).items():
+        if not split:
+            raise ValueError(f"the {name} split is empty: its files hold nothing, or nothing that test or dev lack")
+    return splits
 
 
 def key(example: Example) -> str:
