@@ -48,9 +48,12 @@ XUE = "Xue et al. 2021, arXiv:2105.13626"
 ZHANG = "Zhang and Sennrich 2019, arXiv:1910.07467"
 
 
-def family(slot: str, *rows: tuple) -> list[Variant]:
-    """Variants of one slot from rows of name, target, summary, paper and, where the name settles some, options."""
-    return [Variant(slot, name, f"zoo_plugins.{slot}:{target}", *rest) for name, target, *rest in rows]
+def family(slot: str, *rows: tuple, module: str = "") -> list[Variant]:
+    """Variants of one slot from rows of name, target, summary, paper and, where the name settles some, options.
+
+    They stand in the module of the slot's name unless another is given.
+    """
+    return [Variant(slot, name, f"zoo_plugins.{module or slot}:{target}", *rest) for name, target, *rest in rows]
 
 
 # fmt: off
@@ -124,8 +127,8 @@ EMBEDDINGS = family(
 
 HEADS = family(
     "head",
-    ("tied", "Tied", "Logits are products with the vectors of the input embedding.", PRESS_2016),
-    ("untied", "Untied", "Logits come from a projection of their own."),
+    ("tied", "Logits", "Logits are products with the vectors of the input embedding.", PRESS_2016),
+    ("untied", "untied", "Logits come from a projection of their own."),
 )
 
 ARCHITECTURES = family(
@@ -141,10 +144,15 @@ TASKS = family(
     ("masked-language-modeling", "MaskedLanguageModeling", "Recover the tokens that were hidden in a text.", DEVLIN),
     ("classification", "Classification", "Name the label of a text, as one token."),
     ("sequence-to-sequence", "SequenceToSequence", "Write one text given another.", SUTSKEVER),
+)
+
+GENERATED_TASKS = family(
+    "task",
     ("copy", "Copy", "Repeat random symbols: attention by place alone.", GRAVES),
     ("reverse", "Reverse", "Write random symbols backwards.", GREFENSTETTE),
     ("sort", "Sort", "Write random symbols in order: attention by content alone.", VINYALS),
     ("associative-recall", "AssociativeRecall", "Given pairs of key and value, answer each key with its value.", ARORA),
+    module="generated",
 )
 
 DATA = family(
@@ -187,5 +195,5 @@ REFERENCES = family(
 def zoo_variants() -> list[Variant]:
     return [
         *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *ATTENTIONS, *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
-        *TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES,
+        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES,
     ]  # fmt: skip

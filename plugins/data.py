@@ -278,7 +278,7 @@ def modules(root: Path) -> Iterator[Path]:
     for name in sys.stdlib_module_names - skip:
         if (file := root / f"{name}.py").is_file():
             yield file
-        yield from (path for path in (root / name).rglob("*.py") if not skip.intersection(path.parts[len(root.parts) :]))
+        yield from (file for file in (root / name).rglob("*.py") if skip.isdisjoint(file.relative_to(root).parts))
 
 
 def assemble(files: list[Path], dev: float | list[Path], test: float | list[Path], examples) -> Splits:

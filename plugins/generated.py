@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from zoo.parts import Batch, Shape
-from zoo.tasks import SPECIALS, Task
-
-from .task import fixed, pieces
+from zoo.tasks import SPECIALS, Task, fixed, pieces
 
 ROWS = 512
 """Rows of each split that is scored."""

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from zoo.parts import Batch, Shape
-from zoo.tasks import SPECIALS, Data, Example, Splits, Task, Tokenizer
-
-SPLITS = ("train", "dev", "test")
+from zoo.tasks import SPECIALS, SPLITS, Data, Splits, Task, Tokenizer, fixed, pieces, sample
 
 
 class LanguageModeling(Task):
@@ -275,36 +272,3 @@ def padded(rows: list[list[int]], pad: int) -> tuple[Tensor, Tensor]:
     ids = pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=pad)
     lengths = torch.tensor([len(row) for row in rows])
     return ids, torch.arange(ids.shape[1]) < lengths[:, None]
-
-
-def sample(rows: Batch, size: int, generator: torch.Generator) -> Batch:
-    return pick(rows, torch.randint(len(rows.target), (size,), generator=generator))
-
-
-def pieces(rows: Batch, size: int) -> Iterator[Batch]:
-    for start in range(0, len(rows.target), size):
-        yield pick(rows, slice(start, start + size))
-
-
-def pick(rows: Batch, index: Tensor | slice) -> Batch:
-    """Some rows, without the columns in which none of them has a token; right-padded rows are assumed."""
-    source, source_keep = narrow(rows.source[index], rows.source_keep, index)
-    target, target_keep = narrow(rows.target[index], rows.target_keep, index)
-    weight = rows.weight[index][:, : target.shape[1]]
-    return replace(
-        rows, source=source, target=target, weight=weight, source_keep=source_keep, target_keep=target_keep
-    )
-
-
-def narrow(ids: Tensor, keep: Tensor | None, index: Tensor | slice) -> tuple[Tensor, Tensor | None]:
-    if keep is None:
-        return ids, None
-    keep = keep[index]
-    longest = int(keep.sum(1).max())
-    keep = keep[:, :longest]
-    return ids[:, :longest], None if keep.all() else keep
-
-
-def fixed(split: str) -> torch.Generator:
-    """The generator of a split's evaluation rows: always the same, and none that a run's seed gives."""
-    return torch.Generator().manual_seed(2**40 + SPLITS.index(split))

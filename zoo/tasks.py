@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -18,6 +18,9 @@ from .parts import Batch
 
 SPECIALS = 4
 """Every vocabulary begins with pad, bos, eos and mask, in this order (`Shape` holds their ids)."""
+
+
+SPLITS = ("train", "dev", "test")
 
 
 class Example(NamedTuple):
@@ -142,3 +145,38 @@ class Reference:
     def nll(self, batch: Batch) -> Tensor:
         """Nats [B, T] of every target token."""
         raise NotImplementedError
+
+
+def sample(rows: Batch, size: int, generator: torch.Generator) -> Batch:
+    """`size` of the rows, each drawn from all of them."""
+    return pick(rows, torch.randint(len(rows.target), (size,), generator=generator))
+
+
+def pieces(rows: Batch, size: int) -> Iterator[Batch]:
+    """All rows in order, `size` at a time."""
+    for start in range(0, len(rows.target), size):
+        yield pick(rows, slice(start, start + size))
+
+
+def pick(rows: Batch, index: Tensor | slice) -> Batch:
+    """Some rows, padded on the right, without the columns in which none of them has a token."""
+    source, source_keep = narrow(rows.source[index], rows.source_keep, index)
+    target, target_keep = narrow(rows.target[index], rows.target_keep, index)
+    weight = rows.weight[index][:, : target.shape[1]]
+    return replace(
+        rows, source=source, target=target, weight=weight, source_keep=source_keep, target_keep=target_keep
+    )
+
+
+def narrow(ids: Tensor, keep: Tensor | None, index: Tensor | slice) -> tuple[Tensor, Tensor | None]:
+    if keep is None:
+        return ids, None
+    keep = keep[index]
+    longest = int(keep.sum(1).max())
+    keep = keep[:, :longest]
+    return ids[:, :longest], None if keep.all() else keep
+
+
+def fixed(split: str) -> torch.Generator:
+    """The generator of a split's evaluation rows: always the same, and none that a run's seed gives."""
+    return torch.Generator().manual_seed(2**40 + SPLITS.index(split))
