@@ -8,7 +8,7 @@ from .faults import Fault, SpecError
 from .hooks import API, Variant, hookimpl
 
 if TYPE_CHECKING:
-    from .build import build
+    from .builder import build
     from .runs import load
 
 __version__ = "0.1.0"
@@ -18,7 +18,7 @@ __all__ = ["API", "Fault", "SpecError", "Variant", "build", "hookimpl", "load"]
 def __getattr__(name: str):
     """`build` and `load` need torch, so they are imported when they are first asked for."""
     if name == "build":
-        from .build import build
+        from .builder import build
 
         return build
     if name == "load":

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .build import bind_task, fit, make, sketch
+from .builder import bind_task, fit, make, sketch
 from .faults import Fault, SpecError, nearest
 from .library import Library
 from .shape import Shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,14 @@ def own_registry() -> registries.Registry:
 
 @dataclass(frozen=True)
 class Library:
-    """Documents in which names are looked up, the first one first, and the variants on offer."""
+    """Documents in which names are looked up, the first one first, and the variants on offer.
+
+    `discovery` is what the registry was discovered with, so that another process can do the same.
+    """
 
     documents: tuple[yaml.Document, ...]
     registry: registries.Registry
+    discovery: Mapping[str, Any] = field(default_factory=dict)
 
     def section(self, name: str) -> dict[str, Node]:
         """All entries of a section, an earlier document's before a later one's of the same name."""
@@ -105,10 +109,11 @@ def open_library(
     if faults:
         raise SpecError(faults)
     if registry is None:
-        wanted = wishes(top.get("plugins"), Path(path).parent) if "plugins" in document.value else {}
+        wanted = wishes(top.get("plugins"), Path(path).resolve().parent) if "plugins" in document.value else {}
         wanted["disable"] = (*wanted.get("disable", ()), *discovery.pop("disable", ()))
-        registry = registries.discover(**wanted, **discovery)
-    return Library((document, own_document()), registry)
+        discovery = wanted | discovery
+        registry = registries.discover(**discovery)
+    return Library((document, own_document()), registry, discovery)
 
 
 def wishes(node: Node, folder: Path) -> dict[str, tuple]:

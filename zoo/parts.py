@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +19,11 @@ from torch import Tensor, nn
 from .cache import Cache
 from .context import AttentionContext, Mask
 from .shape import Shape
+from .signature import Part
 
 __all__ = [
     "Absent", "Architecture", "Attention", "AttentionContext", "Batch", "Cache", "Embedding", "Kernel", "Mask",
-    "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "SlotOf",
+    "OutLinear", "Part", "Place", "Position", "Residual", "Shape",
 ]  # fmt: skip
 
 
@@ -38,20 +38,6 @@ class Place:
     @property
     def depth(self) -> int:
         return self.depths[self.stack]
-
-
-@dataclass(frozen=True)
-class SlotOf:
-    """Marks an option whose value is itself a part."""
-
-    slot: str
-
-
-class Part:
-    """`expert: Part["ffn"] = "swiglu"`: an option that is a part. The constructor receives a factory for it."""
-
-    def __class_getitem__(cls, slot: str):
-        return Annotated[Callable[..., nn.Module], SlotOf(slot)]
 
 
 class Absent(nn.Module):

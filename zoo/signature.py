@@ -9,7 +9,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -36,6 +36,20 @@ REQUESTS = {
 """What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
 
 REQUIRED = inspect.Parameter.empty
+
+
+@dataclasses.dataclass(frozen=True)
+class SlotOf:
+    """Marks an annotation whose value is itself a part."""
+
+    slot: str
+
+
+class Part:
+    """`expert: Part["ffn"] = "name"`: an option that is a part. The constructor receives a factory for it."""
+
+    def __class_getitem__(cls, slot: str):
+        return Annotated[Any, SlotOf(slot)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +124,7 @@ def read(target: Callable, slot: str, fixed: Mapping[str, Any] = types.MappingPr
 
 def slot_of(annotation: Any) -> str | None:
     """The slot of an option that is a part (`Part["ffn"]`), else None."""
-    marks = [m.slot for m in getattr(annotation, "__metadata__", ()) if hasattr(m, "slot")]
+    marks = [m.slot for m in getattr(annotation, "__metadata__", ()) if isinstance(m, SlotOf)]
     return marks[0] if marks else None
 
 

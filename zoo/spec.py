@@ -14,7 +14,7 @@ from . import signature
 from .faults import Fault, Path, SpecError, nearest
 from .hooks import SLOTS
 from .shape import Shape
-from .signature import REQUIRED, Field, SlotOf, show
+from .signature import REQUIRED, Field, Part, show
 
 MODEL_SLOTS = (
     "architecture", "embedding", "position", "norm", "residual", "attention", "cross", "kernel", "ffn", "head",
@@ -163,8 +163,8 @@ class Train:
     accumulate: int = 1
     lr: float = 3e-3
     warmup: int = 0
-    schedule: signature.typing.Annotated[Any, SlotOf("schedule")] = None
-    optimizer: signature.typing.Annotated[Any, SlotOf("optimizer")] = None
+    schedule: Part["schedule"] = None
+    optimizer: Part["optimizer"] = None
     clip: float | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"

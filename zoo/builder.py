@@ -27,9 +27,9 @@ def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architect
     """
     library = open_library(registry=registry)
     reader = library.reader()
-    model_spec = reader.model(library.expand("model", Node(model), reader))
-    shape_spec = reader.shape(library.expand("shape", Node(shape), reader))
-    task_spec = reader.part(Node(task), "task") if task is not None else None
+    model_spec = reader.model(library.expand("model", Node(model, ("model",)), reader))
+    shape_spec = reader.shape(library.expand("shape", Node(shape, ("shape",)), reader))
+    task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
     if task_spec is not None:
         fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec)

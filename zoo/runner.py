@@ -1,0 +1,137 @@
+"""From a comparison to run folders and back: what a run is told, what it makes of that, and all of them in a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .builder import bind, make, sketch
+from .compare import Comparison, RunSpec, read_run
+from .library import Library, own_document
+from .measure import METRICS
+from .parts import Architecture
+from .plan import Cost, cost
+from .pool import Job, State, run_all
+from .registry import discover
+from .runs import Run, cores, write_json
+from .spec import PartSpec, Train
+from .tasks import Reference, Task
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run works with: a model and how to train it, or a reference; `facts` are parts of its record."""
+
+    task: Task
+    facts: Mapping[str, Any]
+    model: Architecture | None = None
+    settings: Train | None = None
+    reference: Reference | None = None
+
+
+def record(run: RunSpec, library: Library) -> dict[str, Any]:
+    """What a run's folder says before it starts: enough for another process to make the same."""
+    return {
+        "spec": run.plain(),
+        "seed": run.seed,
+        "threads": run.train.threads if run.train else 1,
+        "provenance": run.provenance(),
+        "discovery": {k: [str(v) for v in values] for k, values in library.discovery.items() if k in ("files", "disable")},
+    }
+
+
+def reopen(record: Mapping[str, Any]) -> tuple[RunSpec, Library]:
+    """The run that a record describes. Raises `SpecError` if a part of it is no longer there."""
+    found = record.get("discovery", {})
+    library = Library((own_document(),), discover(**{k: tuple(v) for k, v in found.items()}), found)
+    return read_run(record["spec"], library), library
+
+
+def materialise(record: Mapping[str, Any]) -> Made:
+    """Read the data and make the model that a record asks for."""
+    run, library = reopen(record)
+    task = run.make_task()
+    task.prepare()
+    if run.reference is not None:
+        return Made(task, {"model": None}, reference=bind(run.reference, {}))
+    counted = cost(sketch(run.model, run.sized(task), library.registry), task, run.train.batch_size)
+    model = run.make_model(task, library.registry)
+    return Made(task, {"model": model_facts(run, counted, model)}, model, bound(run.train))
+
+
+def model_of(record: Mapping[str, Any]) -> Architecture:
+    """The model of a record, its weights not yet loaded."""
+    run, library = reopen(record)
+    shape = replace(run.shape, vocab_size=record["data"]["vocab_size"])
+    return make(run.model, shape, seed=run.seed, registry=library.registry)
+
+
+def model_facts(run: RunSpec, counted: Cost, model: Architecture) -> dict[str, Any]:
+    """The part `model` of the record."""
+    kernels = [part.name for part in run.model.slots["kernel"].parts()]
+    return {
+        "parameters": counted.parameters,
+        "flops_per_token": counted.flops_per_token,
+        "kv_bytes_per_token": counted.kv_bytes_per_token,
+        "kernel": {"requested": ", ".join(kernels), "effective": list(counted.kernels)},
+        "factorisation": "left to right" if model.autoregressive else "independent",
+    }
+
+
+def bound(train: Train) -> Train:
+    """The settings with factories in place of their parts."""
+
+    def factory(part: PartSpec) -> Callable[..., Any]:
+        return lambda **given: bind(part, given)
+
+    return replace(train, schedule=factory(train.schedule), optimizer=factory(train.optimizer))
+
+
+def write_comparison(comparison: Comparison, library: Library, out: Path, file: str) -> list[Job]:
+    """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows."""
+    first = comparison.rows[0].runs[0]
+    name = first.make_task().metrics[0]
+    rows = []
+    for row in comparison.rows:
+        runs = [{"seed": run.seed, "id": run.id()} for run in row.runs]
+        rows.append({"name": row.name, "differs": dict(row.differs), "refused": None, "runs": runs})
+    metric = METRICS[name]
+    write_json(
+        folder(out, comparison.name) / "comparison.json",
+        {
+            "format": 1,
+            "name": comparison.name,
+            "file": file,
+            "task": first.task.name,
+            "metric": {"name": name, "better": metric.better, "unit": metric.unit},
+            "select": "best dev",
+            "baseline": comparison.baseline,
+            "rows": rows,
+        },
+    )
+    jobs: dict[str, Job] = {}
+    for turn in range(max(len(row.runs) for row in comparison.rows)):
+        for row in comparison.rows:
+            if turn < len(row.runs):
+                run = row.runs[turn]
+                job = Job(f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name, Run(out / run.id()))
+                if job.run.id not in jobs:
+                    job.run.begin(record(run, library))
+                    jobs[job.run.id] = job
+    return list(jobs.values())
+
+
+def folder(out: Path, name: str) -> Path:
+    """Where a comparison's record and report lie."""
+    path = out / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def train_all(
+    jobs: Sequence[Job], *, workers: int | None = None, progress: Callable[[Sequence[State]], None] = lambda states: None
+) -> list[State]:
+    """Train what is missing, on as many processes as there are cores unless `workers` says otherwise."""
+    return run_all(jobs, workers=workers or cores(), progress=progress)
