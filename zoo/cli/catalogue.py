@@ -1,0 +1,120 @@
+"""`zoo list` and `zoo plugins`, and what a shell completes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import groupby
+
+import click
+from click.shell_completion import CompletionItem
+
+from zoo.hooks import SLOTS
+from zoo.registry import HOME, Entry, Plugin, discover
+
+from . import discovered
+
+
+def complete_slot(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    return [CompletionItem(slot, help=text) for slot, text in SLOTS.items() if slot.startswith(typed)]
+
+
+def complete_name(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """The names of the slot that was typed before."""
+    slot = ctx.params.get("slot")
+    return [item for item in _items(slot if slot in SLOTS else None) if item.value.startswith(typed)]
+
+
+def complete_part(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """`slot:name`, once the slot is there."""
+    slot, colon, name = typed.partition(":")
+    if not colon:
+        return [CompletionItem(f"{slot}:", help=text) for slot, text in SLOTS.items() if slot.startswith(typed)]
+    found = _items(slot) if slot in SLOTS else []
+    return [CompletionItem(f"{slot}:{i.value}", help=i.help) for i in found if i.value.startswith(name)]
+
+
+def _items(slot: str | None) -> list[CompletionItem]:
+    return [CompletionItem(entry.variant.name, help=entry.variant.summary) for entry in discover().variants(slot)]
+
+
+@click.command("list")
+@click.argument("slot", required=False, shell_complete=complete_slot)
+@click.argument("glob", required=False, shell_complete=complete_name)
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+def list_variants(slot: str | None, glob: str | None, as_json: bool) -> None:
+    """Show the variants that there are, by slot.
+
+    SLOT is one of the places of a model or a training: position, norm, ffn, task, ...; GLOB picks names, such as
+    'r*' or 'myplugin:*'. A pattern alone looks in all slots.
+    """
+    registry = discovered()
+    if slot and slot not in SLOTS and not glob and set(slot) & set("*?["):
+        slot, glob = None, slot
+    entries = registry.variants(slot, glob)
+    if as_json:
+        click.echo(_json([_variant_row(entry) for entry in entries]))
+        return
+    offers = Counter((entry.variant.slot, entry.variant.name) for entry in registry.entries)
+    for name, group in groupby(entries, lambda entry: entry.variant.slot):
+        click.echo(f"{click.style(name, bold=True)}: {SLOTS[name]}")
+        rows = [(_shown(entry, offers), entry) for entry in group]
+        width = max(len(shown) for shown, _ in rows)
+        for shown, entry in rows:
+            click.echo(f"  {shown:{width}}  {_described(entry)}")
+
+
+@click.command("plugins")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+def list_plugins(as_json: bool) -> None:
+    """Show the plugins, and what became of each."""
+    plugins = discovered().plugins
+    if as_json:
+        click.echo(_json([_plugin_row(plugin) for plugin in plugins]))
+        return
+    width = max((len(plugin.plugin) for plugin in plugins), default=0)
+    for plugin in plugins:
+        state = f"{plugin.variants} variants" if plugin.status == "ok" else f"{plugin.status}: {plugin.cause}"
+        click.echo(f"{plugin.plugin:{width}}  {plugin.distribution} {plugin.version}  {plugin.source}  {state}")
+
+
+def _shown(entry: Entry, offers: Counter) -> str:
+    """The name as it has to be written: with its plugin where another offers it too."""
+    variant = entry.variant
+    return variant.name if offers[variant.slot, variant.name] == 1 else f"{entry.plugin}:{variant.name}"
+
+
+def _described(entry: Entry) -> str:
+    foreign = "" if entry.distribution == HOME else f"from {entry.distribution} {entry.version}"
+    notes = [note for note in (entry.variant.paper, foreign) if note]
+    return entry.variant.summary + click.style("".join(f"  [{note}]" for note in notes), dim=True)
+
+
+def _variant_row(entry: Entry) -> dict[str, str]:
+    variant = entry.variant
+    return {
+        "slot": variant.slot,
+        "name": variant.name,
+        "summary": variant.summary,
+        "paper": variant.paper,
+        "plugin": entry.plugin,
+        "distribution": entry.distribution,
+        "version": entry.version,
+        "source": entry.source,
+    }
+
+
+def _plugin_row(plugin: Plugin) -> dict[str, str | int]:
+    return {
+        "name": plugin.plugin,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "source": plugin.source,
+        "status": plugin.status,
+        "cause": plugin.cause,
+        "variants": plugin.variants,
+    }
+
+
+def _json(rows: list[dict]) -> str:
+    return json.dumps(rows, indent=2, ensure_ascii=False)
