@@ -1,0 +1,95 @@
+"""One run in a process of its own: `python -m zoo.worker FOLDER`. What it is asked stands in the folder's run.json."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .runs import FINISHED, Run, machine, versions
+
+
+class Stop:
+    """True once this process was asked to end, or the one that started it is gone. A second request ends it at once."""
+
+    def __init__(self):
+        self.asked = False
+        self.parent = os.getppid()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.ask)
+
+    def ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.asked = True
+
+    def __call__(self) -> bool:
+        return self.asked or os.getppid() != self.parent
+
+
+def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = None) -> int:
+    """Take a run to its end, or to where it is stopped, and return the exit code.
+
+    `materialise(record)` gives an object with `model`, `task`, `settings` and `facts` (parts of the record that are
+    known only now), or with `reference` in place of a model. If another process has the run, wait for its result.
+    """
+    run, stop = Run(Path(folder)), Stop()
+    with run.lock(wait=lambda: not stop()) as mine:
+        if not mine or run.read().get("status") in FINISHED:
+            return 0
+        try:
+            run.error.unlink(missing_ok=True)
+            perform(run, stop, materialise)
+        except BaseException as error:
+            run.error.write_text(traceback.format_exc(), "utf-8")
+            run.update(status="failed", reason=one_line(error))
+            return 1
+    return 0
+
+
+def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any] | None) -> None:
+    record = run.update(status="running", reason=None, machine=machine(), versions=versions())
+    threads = record.setdefault("threads", 1)
+    os.environ |= {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+    import torch
+
+    torch.set_num_threads(threads)
+    if materialise is None:
+        from .runner import materialise
+    made = materialise(record)
+    task = made.task
+    data = {"sha256": task.sha256, "train_tokens": task.train_tokens, "vocab_size": task.vocab_size}
+    run.update(data=data, threads=threads, **made.facts)
+    tokenizer = getattr(task, "tokenizer", None)
+    if tokenizer is not None:
+        run.tokenizer.write_text(tokenizer.save(), "utf-8")
+    if made.reference is not None:
+        run.update(**score(made.reference, task))
+    else:
+        from .train import train
+
+        run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop))
+
+
+def score(reference, task) -> dict[str, Any]:
+    """The record's parts of a row that no gradient trained."""
+    from . import measure
+
+    reference.fit(task)
+    metrics = {split: measure.evaluate(None, task, split, reference=reference) for split in ("dev", "test")}
+    return {"status": "done", "train": None, "best": {"step": 0, "dev": metrics["dev"]}, "metrics": metrics}
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as the reason in a table."""
+    text = " ".join("".join(traceback.format_exception_only(error)).split())
+    return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
