@@ -35,7 +35,7 @@ class LanguageModeling(Task):
     ):
         refuse_source(data)
         self.shape, self.data, self.tokenizer = shape, data, tokenizer
-        self.length = check_length("length", length or shape.max_len, 2)
+        self.length = check_length("length", length, shape.max_len, least=2)
         if prefix is not None and not 0 < prefix < self.length:
             raise ValueError(f"prefix is {prefix}; it should be at least 1 and below the window's {self.length} tokens")
         self.has_source = prefix is not None
@@ -85,7 +85,7 @@ class MaskedLanguageModeling(Task):
         if not 0 < rate <= 1:
             raise ValueError(f"rate is {rate}; it should be above 0 and at most 1")
         self.shape, self.data, self.tokenizer, self.rate = shape, data, tokenizer, rate
-        self.source_len = self.target_len = check_length("length", length or shape.max_len, 1)
+        self.source_len = self.target_len = check_length("length", length, shape.max_len, least=1)
 
     def prepare(self) -> None:
         self.streams = streams(self, self.target_len)
@@ -127,7 +127,7 @@ class Classification(Task):
     def __init__(self, shape: Shape, data: Data, tokenizer: Tokenizer, *, length: int | None = None):
         need_source(data, "classification", "the text", "the label")
         self.shape, self.data, self.tokenizer = shape, data, tokenizer
-        self.source_len = check_length("length", length or shape.max_len - 1, 1)
+        self.source_len = check_length("length", length, shape.max_len - 1, least=1)
 
     def prepare(self) -> None:
         splits = learn(self, lambda examples: (example.source for example in examples))
@@ -175,8 +175,9 @@ class SequenceToSequence(Task):
     ):
         need_source(data, "sequence-to-sequence", "the text to read", "the text to write")
         self.shape, self.data, self.tokenizer = shape, data, tokenizer
-        self.source_len = check_length("source_length", source_length or shape.max_len // 2, 1)
-        self.target_len = check_length("target_length", target_length or shape.max_len - shape.max_len // 2, 2)
+        half = shape.max_len // 2
+        self.source_len = check_length("source_length", source_length, half, least=1)
+        self.target_len = check_length("target_length", target_length, shape.max_len - half, least=2)
 
     def prepare(self) -> None:
         splits = learn(self, lambda examples: (text for example in examples for text in example))
@@ -207,16 +208,18 @@ def need_source(data: Data, task: str, source: str, target: str) -> None:
         )
 
 
-def check_length(name: str, length: int, least: int) -> int:
+def check_length(name: str, given: int | None, default: int, least: int) -> int:
+    length = default if given is None else given
     if length < least:
-        raise ValueError(f"{name} is {length}; it should be at least {least} (it follows max_len unless given)")
+        origin = " (from max_len)" if given is None else ""
+        raise ValueError(f"{name} is {length}{origin}; it should be at least {least}")
     return length
 
 
 def learn(task: Task, texts) -> Splits:
     """Read the task's data and train its tokenizer on the texts of the training split."""
     splits = task.data.read()
-    task.sha256 = splits.sha256()
+    task.sha256, task.notes = splits.sha256(), ()
     task.tokenizer.train(texts(splits.train))
     return splits
 
