@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
@@ -46,6 +47,7 @@ class State:
     seconds: float = 0.0
     process: subprocess.Popen | None = field(default=None, repr=False)
     began: float = field(default=0.0, repr=False)
+    file: int = field(default=0, repr=False)
     read: int = field(default=0, repr=False)
 
     @property
@@ -58,7 +60,7 @@ class State:
     def launch(self, command: Sequence[str]) -> None:
         # A session of its own: Ctrl-C in the terminal reaches the parent alone, which passes it on once.
         run = self.job.run
-        self.read = run.metrics.stat().st_size if run.metrics.exists() else 0
+        self.file, self.read = version(run.metrics)
         with run.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, str(run.folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -70,12 +72,13 @@ class State:
         """Read what the run has added to its curve."""
         self.seconds = monotonic() - self.began
         path = self.job.run.metrics
-        size = path.stat().st_size if path.exists() else 0
-        self.read = self.read if size >= self.read else 0  # the run has cut what it will write again
+        file, size = version(path)
+        if file != self.file:  # the run has cut what it will write again
+            self.file, self.read = file, 0
         if size > self.read:
-            with path.open("rb") as file:
-                file.seek(self.read)
-                whole, end, _ = file.read().rpartition(b"\n")
+            with path.open("rb") as curve:
+                curve.seek(self.read)
+                whole, end, _ = curve.read().rpartition(b"\n")
             self.read += len(whole + end)
             for line in filter(None, map(parse, whole.decode("utf-8", "replace").split("\n"))):
                 self.note(line)
@@ -101,6 +104,15 @@ class State:
                 return
             self.status, self.reason = ("interrupted", "stopped") if stopped else ("failed", death(code, run))
             run.update(status=self.status, reason=self.reason)
+
+
+def version(path: Path) -> tuple[int, int]:
+    """The inode of a file, which changes when it is replaced, and its size; zeros if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_ino, found.st_size
 
 
 def death(code: int, run: Run) -> str:

@@ -39,7 +39,7 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 def write_state(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     """Tensors, and plain facts in the same file, so that both change at once."""
     kept = {name: x.detach().contiguous() for name, x in tensors.items()}
-    metadata = {"facts": json.dumps(facts)}
+    metadata = {"facts": json.dumps(facts, default=lambda scalar: scalar.item())}
     replace(path, lambda temporary: save_file(kept, str(temporary), metadata=metadata))
 
 

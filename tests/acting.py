@@ -1,0 +1,74 @@
+"""A worker that acts: `python acting.py FOLDER` behaves as the folder's record says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from types import SimpleNamespace
+
+from zoo import worker
+
+perform = worker.perform
+
+
+def act(run, stop, materialise):
+    record = run.update(status="running", began=time.time(), session=os.getsid(0))
+    spec = record["spec"]
+    run.log({"kind": "start", "step": 0, "steps": 4})
+    if spec["act"] == "exit":
+        print("something else")
+        print("out of cheese", flush=True)
+        os._exit(7)
+    if spec["act"] == "raise":
+        raise RuntimeError("no luck\ntoday")
+    if spec["act"] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if spec["act"] == "wait":
+        signals, ask = [], stop.ask
+        signal.signal(signal.SIGINT, lambda number, frame: (signals.append(number), ask(number, frame)))
+        while not stop():
+            time.sleep(0.02)
+        time.sleep(0.3)
+        run.update(status="interrupted", reason=None, signals=len(signals))
+        return
+    if spec["act"] == "deaf":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        time.sleep(60)
+    time.sleep(spec.get("seconds", 0))
+    with (run.folder / "times").open("a") as file:
+        file.write("x")
+    run.log({"kind": "train", "step": 4, "loss": 1.5, "tokens_per_second": 1e4})
+    run.update(status="done", reason=None, ended=time.time())
+
+
+def materialise(record):
+    """A tiny model whose process dies once, at the step that the record names."""
+    import torch
+    from small import Counting, settings, tiny
+
+    class Deadly(Counting):
+        drawn = 0
+
+        def batch(self, size, generator):
+            self.drawn += 1
+            if self.drawn == record["spec"].get("die_at"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().batch(size, generator)
+
+    facts = {"seen": {"threads": torch.get_num_threads(), "omp": os.environ["OMP_NUM_THREADS"]}}
+    given = settings(**record["spec"]["train"])
+    return SimpleNamespace(task=Deadly(), model=tiny(0.1), settings=given, facts=facts, reference=None)
+
+
+def acted(run, stop, given):
+    if "act" in run.read()["spec"]:
+        return act(run, stop, given)
+    return perform(run, stop, materialise)
+
+
+worker.perform = acted
+
+if __name__ == "__main__":
+    sys.exit(worker.main(sys.argv[1]))

@@ -1,0 +1,231 @@
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from zoo import pool, progress
+from zoo.pool import Job, State, exit_code, run_all
+from zoo.runs import Run
+
+HERE = Path(__file__).parent
+COMMAND = (sys.executable, str(HERE / "acting.py"))
+
+
+def jobs(out, *acts, **more):
+    made = []
+    for i, act in enumerate(acts):
+        run = Run(out / f"{i}-{act}")
+        run.begin({"spec": {"act": act, **more}, "seed": 0, "threads": 1})
+        made.append(Job(act, run))
+    return made
+
+
+def go(made, workers=2, **given):
+    return run_all(made, workers=workers, command=COMMAND, **given)
+
+
+def after(seconds, *signals):
+    """Send signals to this process, some time from now."""
+
+    def send():
+        for number in signals:
+            time.sleep(seconds)
+            os.kill(os.getpid(), number)
+
+    threading.Thread(target=send).start()
+
+
+def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3, SWEEP-6
+    made = jobs(tmp_path, "done", "raise", "exit", "die", "done")
+    states = go(made)
+    assert [s.status for s in states] == ["done", "failed", "failed", "failed", "done"]
+    reasons = [
+        None, "RuntimeError: no luck today", "exited with code 7: out of cheese",
+        "killed by SIGKILL; the system may have run out of memory", None,
+    ]  # fmt: skip
+    assert [s.reason for s in states] == reasons
+    assert [job.run.read()["reason"] for job in made] == reasons  # what a report reads
+    assert [job.run.read()["status"] for job in made] == [s.status for s in states]
+    assert "act(run" in made[1].run.error.read_text() and exit_code(states) == 3
+
+    made[1].run.begin({"spec": {"act": "done"}, "seed": 0})  # its cause is gone
+    again = go(made[:2])
+    assert [s.status for s in again] == ["done", "done"] and exit_code(again) == 0
+    assert not made[1].run.error.exists()
+    assert [(job.run.folder / "times").read_text() for job in (made[0], made[1])] == ["x", "x"]  # done once
+
+
+def test_exit_codes():
+    def code(*found):
+        return exit_code([State(None, status) for status in found])
+
+    assert code() == 3 and code("done") == 0 and code("done", "failed") == 3
+    assert code("done", "interrupted") == 130 and code("failed", "not run") == 130 and code("done", "diverged") == 0
+
+
+def test_runs_start_in_the_given_order(tmp_path):
+    made = jobs(tmp_path, *["done"] * 4, seconds=0.05)
+    go(made, workers=1)
+    began, ended = ([job.run.read()[key] for job in made] for key in ("began", "ended"))
+    assert began == sorted(began)
+    assert all(b >= e for b, e in zip(began[1:], ended))
+    assert made[0].run.read()["session"] != os.getsid(0)
+
+
+def test_ctrl_c_lets_runs_save_and_starts_no_other(tmp_path):
+    made = jobs(tmp_path, "wait", "wait", "done")
+    handler = signal.getsignal(signal.SIGINT)
+    after(1.0, signal.SIGINT)
+    states = go(made)
+    assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]
+    assert [job.run.read().get("signals") for job in made] == [1, 1, None]
+    assert exit_code(states) == 130 and signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_second_ctrl_c_kills(tmp_path):
+    began = time.monotonic()
+    after(1.0, signal.SIGTERM, signal.SIGINT)
+    states = go(jobs(tmp_path, "deaf"))
+    assert time.monotonic() - began < 20
+    assert (states[0].status, states[0].job.run.read()["status"]) == ("interrupted", "interrupted")
+
+
+def test_runs_end_when_the_pool_dies(tmp_path):
+    (job,) = jobs(tmp_path, "wait")
+    script = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+from test_pool import Job, Run, go
+from pathlib import Path
+go([Job("wait", Run(Path({str(job.run.folder)!r})))])
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script])
+    wait_for(lambda: job.run.read()["status"] == "running")
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: job.run.read()["status"] == "interrupted")
+
+
+def wait_for(fact, seconds=20):
+    end = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_two_pools_on_the_same_folders_train_once(tmp_path):
+    made = jobs(tmp_path, "done", "done", "done", seconds=0.3)
+    other = []
+    thread = threading.Thread(target=lambda: other.extend(go(made)))
+    thread.start()
+    states = go(made)
+    thread.join()
+    assert [s.status for s in (*states, *other)] == ["done"] * 6
+    assert [(job.run.folder / "times").read_text() for job in made] == ["x"] * 3
+
+
+def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
+    """Dies at the 13th batch with its state saved after every step; goes on to the bits of a run that lived."""
+    import torch
+    from small import Counting, settings, tiny
+
+    from zoo.train import train
+    from zoo.weights import read_model
+
+    run = Run(tmp_path / "killed")
+    spec = {"train": {"checkpoint_seconds": 0.0, "eval_every": 10}}
+    run.begin({"spec": {**spec, "die_at": 13}, "seed": 0, "threads": 1})
+    (state,) = go([Job("killed", run)])
+    assert state.status == "failed" and state.reason.startswith("killed by SIGKILL") and state.steps == 20
+    assert run.lines()[-1]["step"] == 12
+    run.begin({"spec": spec, "seed": 0, "threads": 1})
+    (state,) = go([Job("killed", run)])
+    assert (state.status, state.start, state.step) == ("done", 12, 20)
+    record = run.read()
+    assert record["seen"] == {"threads": 1, "omp": "1"}
+    assert record["machine"]["cores"] >= 1 and record["versions"]["torch"].startswith(torch.__version__[:3])
+
+    whole = tiny(0.1)
+    live = Run(tmp_path / "live")
+    live.folder.mkdir()
+    expected = train(whole, Counting(), settings(eval_every=10), seed=0, folder=live)
+    again = tiny(seed=3)
+    read_model(again, run.weights)
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), whole.parameters()))
+    assert record["metrics"] == expected["metrics"] and record["best"] == expected["best"]
+
+
+# what is shown
+
+
+def states_on_the_way():
+    def state(name, **facts):
+        return State(Job(name, Run(Path(name))), **facts)
+
+    return [
+        state("a", status="done", seconds=8.0, process=object()),
+        state("b", status="running", steps=40, step=10, loss=2.345, tokens_per_second=12345.6, seconds=2.0),
+        state("c", status="running", steps=40, start=20, step=30, loss=None, seconds=2.0),
+        state("d"),
+    ]
+
+
+def test_time_to_go_counts_what_this_process_has_done():
+    _, b, c, d = states = states_on_the_way()
+    assert (b.eta, c.eta, d.eta) == (6.0, 2.0, None)
+    # left: 6 + 2, and for d the mean of 8, 2 + 6 and 2 + 2
+    assert progress.remaining(states, workers=2) == pytest.approx((6 + 2 + 20 / 3) / 2)
+    assert progress.remaining(states[:1], 2) == 0
+    assert [progress.clock(s) for s in (7, 750, 3723)] == ["0:07", "12:30", "1:02:03"]
+
+
+def test_elsewhere_than_in_a_terminal_lines_are_few_and_plain(monkeypatch):
+    now = iter([0.0, 1.0, 16.0, 16.0, 17.0])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    stream, states = io.StringIO(), states_on_the_way()
+    with progress.display(2, stream) as show:
+        for _ in range(3):
+            show(states)
+        states[1].status, states[1].reason = "failed", "no luck"
+    assert stream.getvalue().splitlines() == [
+        "a done after 0:08",
+        "1/4 runs, 0:07 to go; b: step 10/40, loss 2.345, 12,346 tokens/s, 0:06 to go; c: step 30/40, 0:02 to go",
+    ]
+
+
+def test_in_a_terminal_every_running_run_has_a_line(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    states = states_on_the_way()
+    states[0].reason = "[bold]as written"
+    with progress.display(2, stream) as show:
+        show(states)
+    text = stream.getvalue()
+    assert "a done after 0:08: [bold]as written" in text
+    assert "b  step 10/40  loss 2.345  12,346 tokens/s  0:06 to go" in text and "1/4 runs, 0:07 to go" in text
+
+
+def test_a_line_half_written_waits_for_its_end(tmp_path):
+    (job,) = jobs(tmp_path, "done")
+    state = State(job)
+    with job.run.metrics.open("a") as file:
+        file.write('{"kind": "start", "step": 0, "steps": 9}\n{"kind": "train", "st')
+        file.flush()
+        state.follow()
+        assert (state.step, state.steps) == (0, 9)
+        file.write('ep": 3, "loss": null, "tokens_per_second": 5}\n')
+        file.flush()
+        state.follow()
+    assert (state.step, state.loss) == (3, None)
+    job.run.trim(-1)
+    job.run.log({"kind": "start", "step": 0, "steps": 7})
+    state.follow()
+    assert (state.step, state.steps) == (0, 7) and pool.POLL < 1

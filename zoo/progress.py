@@ -1,0 +1,128 @@
+"""What runs look like while they run: live lines in a terminal, now and then a plain one elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+
+from .pool import State
+
+Show = Callable[[Sequence[State]], None]
+LIVE, PLAIN = 0.25, 15.0
+"""Seconds between two pictures in a terminal, and between two lines elsewhere."""
+
+
+@contextmanager
+def display(workers: int, stream=None) -> Iterator[Show]:
+    """A function for `run_all` to call; it writes to `stream`, which is stderr unless given."""
+    stream = stream or sys.stderr
+    if not stream.isatty():
+        yield plain(workers, stream)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(file=stream), auto_refresh=False, transient=True) as screen:
+        ended: set[str] = set()
+        shown = -LIVE
+
+        def show(states: Sequence[State]) -> None:
+            nonlocal shown
+            for state in news(states, ended):
+                screen.console.print(line(state), markup=False, highlight=False)
+            if monotonic() - shown >= LIVE:
+                shown = monotonic()
+                screen.update(table(states, workers), refresh=True)
+
+        yield show
+
+
+def plain(workers: int, stream) -> Show:
+    """Prints a run's end when it ends, and every so often how far all are."""
+    ended: set[str] = set()
+    shown = monotonic()
+
+    def show(states: Sequence[State]) -> None:
+        nonlocal shown
+        for state in news(states, ended):
+            print(line(state), file=stream, flush=True)
+        if monotonic() - shown >= PLAIN:
+            shown = monotonic()
+            running = [line(state) for state in states if state.status == "running"]
+            print("; ".join([total(states, workers), *running]), file=stream, flush=True)
+
+    return show
+
+
+def news(states: Sequence[State], ended: set[str]) -> list[State]:
+    """The runs that have ended since the last call, in this process."""
+    found = [s for s in states if s.process and s.status not in ("not run", "running") and s.job.run.id not in ended]
+    ended.update(s.job.run.id for s in found)
+    return found
+
+
+def table(states: Sequence[State], workers: int):
+    """One line per running run, and one for all."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for state in states:
+        if state.status == "running":
+            grid.add_row(Text(state.job.name), *map(Text, cells(state)))
+    return Group(grid, Text(total(states, workers)))
+
+
+def line(state: State) -> str:
+    """A run on one line: how far it is, or how it ended."""
+    if state.status == "running":
+        return f"{state.job.name}: {', '.join(filter(None, cells(state)))}"
+    reason = f": {state.reason}" if state.reason else ""
+    return f"{state.job.name} {state.status} after {clock(state.seconds)}{reason}"
+
+
+def cells(state: State) -> tuple[str, ...]:
+    """Step, loss, speed and time to go; nothing where it is not known yet."""
+    if state.steps is None:
+        return ("starting", "", "", "")
+    return (
+        f"step {state.step}/{state.steps}",
+        f"loss {state.loss:.3f}" if state.loss is not None else "",
+        f"{state.tokens_per_second:,.0f} tokens/s" if state.tokens_per_second else "",
+        f"{clock(state.eta)} to go" if state.eta is not None else "",
+    )
+
+
+def total(states: Sequence[State], workers: int) -> str:
+    """`3/15 runs, 1 failed, 2:10 to go`."""
+    counts = Counter(state.status for state in states)
+    over = len(states) - counts["running"] - counts["not run"]
+    bad = [f"{counts[status]} {status}" for status in ("failed", "diverged", "interrupted") if counts[status]]
+    left = remaining(states, workers)
+    return ", ".join([f"{over}/{len(states)} runs", *bad, *([f"{clock(left)} to go"] if left is not None else [])])
+
+
+def remaining(states: Sequence[State], workers: int) -> float | None:
+    """Seconds until all have ended, if each that waits takes as long as those that have ended or run do."""
+    running = [s for s in states if s.status == "running"]
+    waiting = sum(s.status == "not run" for s in states)
+    if any(s.eta is None for s in running):
+        return None
+    whole = [s.seconds + s.eta for s in running] + [s.seconds for s in states if s.process and s.status == "done"]
+    left = sum(s.eta for s in running)
+    if waiting:
+        if not whole:
+            return None
+        left += waiting * sum(whole) / len(whole)
+    return left / max(1, min(workers, len(running) + waiting))
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `12:30`, `1:02:03`."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
