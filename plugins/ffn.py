@@ -40,7 +40,7 @@ def hidden_width(shape: Shape, d_ff: int | None, ratio: float) -> int:
         raise ValueError(f"d_ff is {d_ff}; it should be at least 1")
     if not ratio > 0:
         raise ValueError(f"ratio is {ratio}; it should be above 0")
-    # 1.1 * 80 is 88.00000000000001 in floating point, and must not become 96.
+    # 2.2 * 200 is 440.00000000000006 in floating point, and must not become 448.
     return d_ff or shape.d_ff or 8 * math.ceil(round(ratio * shape.d_model / 8, 9))
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from zoo.parts import doors
 from zoo.shape import Shape
 from zoo_plugins.position import Alibi, Learned, NoPosition, Rope, Sinusoidal, T5Bias
 
@@ -60,7 +61,7 @@ class TestNone:
     def test_opens_nothing(self):
         x = torch.randn(2, 5, 24)
         none = NoPosition(WIDE)
-        assert none.opens == frozenset() and none.limit is None
+        assert doors(NoPosition) == frozenset() and none.limit is None
         assert none.embed(x, at(0, 1, 2, 3, 4)) is x and none.bias(at(0), at(0), True) is None
         assert list(none.parameters()) == []
 
@@ -119,6 +120,12 @@ class TestLearned:
         learned.embed(torch.zeros(1, 16, 24), torch.arange(16)[None])
         with pytest.raises(ValueError, match="17 tokens.*max_len 16"):
             learned.embed(torch.zeros(1, 17, 24), torch.arange(17)[None])
+
+    def test_length_counts_real_tokens_and_what_a_cache_holds(self):
+        padded = torch.cat([torch.zeros(1, 4, dtype=torch.long), torch.arange(16)[None]], 1)
+        assert Learned(WIDE).embed(torch.zeros(1, 20, 24), padded).shape == (1, 20, 24)
+        with pytest.raises(ValueError, match="17 tokens.*max_len 16"):
+            Learned(WIDE).embed(torch.zeros(1, 1, 24), at(16))
 
     def test_meta_and_empty_inputs_and_compiled_graphs(self):
         learned, x = Learned(WIDE), torch.randn(1, 3, 24)
