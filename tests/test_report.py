@@ -1,0 +1,510 @@
+"""The report, from folders to every form that it leaves in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import markdown_it
+import pytest
+import zoo
+from rich.console import Console
+from zoo import report
+from zoo.report import Mean, Row, Run, Table, units
+from zoo.report.formats import differs
+from zoo.report.picture import _curve as curve_of
+from zoo.report.picture import spread
+from zoo.report.terminal import fit
+
+BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
+
+
+def run(seed=0, test=None, status="done", *, loss=None, dev=None, curve=(), **parts):
+    """What one run leaves behind; `parts` replaces whole parts of its record."""
+    scores = {"bpb": test} | ({"loss": loss} if loss is not None else {})
+    record = {
+        "format": 1,
+        "seed": seed,
+        "status": status,
+        "reason": None,
+        "data": {"sha256": "3fa4b1c2" * 8, "train_tokens": 102_000, "vocab_size": 1024},
+        "model": {
+            "parameters": 165_504,
+            "flops_per_token": 331_008,
+            "kv_bytes_per_token": 1024,
+            "kernel": {"requested": "auto", "effective": ["auto"]},
+            "factorisation": "left to right",
+        },
+        "train": {"epochs": 4.94, "tokens_per_second": 31_234.5, "peak_memory_bytes": 222_404_608},
+        "best": {"step": 500, "dev": {"bpb": test if dev is None else dev}},
+        "metrics": {"dev": {"bpb": dev}, "test": scores},
+        "provenance": [{"slot": "position", "name": "p", "distribution": "transformer-zoo", "version": "0.1.0"}],
+    }
+    return record | parts, curve
+
+
+def folder(out: Path, rows, name="sweep", **document):
+    """A comparison's folders. `rows` maps a name to its runs, to the reason of its refusal, or to a row's entry."""
+    entries = []
+    for number, (row, runs) in enumerate(rows.items()):
+        entry = {"name": row, "differs": {"position": row}, "refused": None, "runs": []}
+        entry |= runs if isinstance(runs, dict) else {"refused": runs} if isinstance(runs, str) else {}
+        for seed, given in enumerate(runs if isinstance(runs, list) else ()):
+            id = f"{number:08x}{seed:08x}"
+            record, curve = given or ({}, ())
+            entry["runs"].append({"seed": record.get("seed", seed), "id": id})
+            if given:
+                write(out / id / "run.json", json.dumps(record | {"id": id}))
+                write(out / id / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in curve))
+        entries.append(entry)
+    base = {"format": 1, "name": name, "file": "zoo.yaml", "task": "language-modeling", "metric": BPB,
+            "select": "best dev", "baseline": None, "rows": entries}  # fmt: skip
+    write(out / name / "comparison.json", json.dumps(base | document))
+
+
+def write(path: Path, text: str):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def table(out, rows, **document):
+    folder(out, rows, **document)
+    return report.read(out, document.get("name", "sweep"))
+
+
+def markdown_rows(text: str) -> list[list[str]]:
+    """The cells of a Markdown table, split as GitHub splits them: at every bar that has no backslash before it."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def rendered(text: str) -> list[str]:
+    """The first column of a Markdown table as a reader sees it, by a parser that is not ours."""
+    tokens = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    rows = [tokens[number + 2] for number, token in enumerate(tokens) if token.type == "tr_open"]
+    return ["".join(child.content for child in cell.children if child.type.startswith("text")) for cell in rows]
+
+
+def shown(given: Table, width: int) -> str:
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    console.print(report.terminal(given))
+    return console.file.getvalue()
+
+
+def test_finite_scores_ascend_and_all_else_comes_last(tmp_path):
+    scores = [3.0, 2.0, 1.0, float("nan"), 1.0, 2.0, 3.0]
+    given = table(tmp_path, {f"v{i}": [run(0, score)] for i, score in enumerate(scores)})
+    assert [row.name for row in given.rows] == ["v2", "v4", "v1", "v5", "v0", "v6", "v3"]
+    assert given.rows[-1].status == "diverged" and given.rows[-1].reason == "no finite bpb on test"
+
+
+def test_higher_may_be_better(tmp_path):
+    rows = {"low": [run(0, 0.1)], "none": [None], "high": [run(0, 0.9)]}
+    given = table(tmp_path, rows, metric=BPB | {"better": "higher"})
+    assert [row.name for row in given.rows] == ["high", "low", "none"]
+
+
+def test_a_diverged_run_neither_ranks_nor_enters_a_mean(tmp_path):
+    lost = run(1, 0.001, "diverged", reason="loss is NaN\nat step 40")
+    rows = {"good": [run(0, 2.0), run(1, 2.2)], "half": [run(0, 3.0), lost, run(2, 5.0)], "bad": [lost]}
+    good, half, bad = table(tmp_path, rows, baseline="good").rows
+    assert (good.name, half.name, bad.name) == ("good", "half", "bad")
+    assert half.test == Mean(4.0, pytest.approx(2**0.5), 2)
+    assert (half.status, half.done, half.reason) == ("2/3 seeds, 1 diverged", 2, lost[0]["reason"])
+    assert half.difference == Mean(1.0, None, 1)  # only seed 0 is done in both
+    assert bad.test is None and bad.difference is None and bad.status == "diverged"
+
+
+def test_every_ending_has_its_status_and_reason(tmp_path):
+    rows = {
+        "refused": "kernel 'x' cannot honour softcap",
+        "not run": [None, None],
+        "running": [run(0, None, "running")],
+        "interrupted": [run(0, None, "interrupted", reason="ctrl-c")],
+        "mixed": [run(0, None, "failed", reason="a"), run(1, None, "diverged", reason="b"), None],
+    }
+    found = {row.name: (row.status, row.reason) for row in table(tmp_path, rows).rows}
+    assert found == {
+        "refused": ("refused", "kernel 'x' cannot honour softcap"),
+        "not run": ("not run", None),
+        "running": ("running", None),
+        "interrupted": ("interrupted", "ctrl-c"),
+        "mixed": ("0/3 seeds, 1 failed, 1 diverged, 1 not run", "seed 0: a; seed 1: b"),
+    }
+
+
+def test_differences_are_paired_by_seed(tmp_path):
+    base = [run(0, 1.0), run(1, 2.0), run(2, 4.0)]
+    other = [run(2, 4.1), run(0, 1.3), run(1, 2.2), run(7, 99.0)]  # another order, and a seed that the baseline lacks
+    given = {row.name: row for row in table(tmp_path, {"base": base, "other": other}, baseline="base").rows}
+    assert given["base"].difference is None
+    assert given["other"].difference.mean == pytest.approx(0.2)
+    assert given["other"].difference.sd == pytest.approx(0.1)  # of .1 .3 .2; unpaired it would be 1.5 or more
+    assert given["other"].difference.n == 3
+
+
+def test_a_reference_row_stands_against_every_seed(tmp_path):
+    rows = {"base": [run(0, 2.0), run(1, 2.2), run(2, 2.4)], "ref": [run(0, 1.2, train=None)]}
+    ref, base = table(tmp_path, rows, baseline="base").rows
+    assert ref.reference and not base.reference
+    assert ref.difference == Mean(pytest.approx(-1.0), pytest.approx(0.2), 3)
+    base = table(tmp_path, rows, baseline="ref").rows[1]
+    assert base.difference == Mean(pytest.approx(1.0), pytest.approx(0.2), 3)
+
+
+def test_one_seed_has_no_sd(tmp_path):
+    row = table(tmp_path, {"a": [run(0, 2.0)]}).rows[0]
+    assert row.test == Mean(2.0, None, 1)
+    assert "±" not in report.plain(table(tmp_path, {"a": [run(0, 2.0)]}))
+
+
+def test_dev_chose_and_test_reports(tmp_path):
+    row = table(tmp_path, {"a": [run(0, 2.0, dev=1.5), run(1, 2.2, dev=1.7)]}).rows[0]
+    assert (row.test.mean, row.dev.mean) == (pytest.approx(2.1), pytest.approx(1.6))
+
+
+def test_a_broken_record_is_a_failed_run(tmp_path):
+    folder(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 2.0)]})
+    write(tmp_path / "0000000000000000" / "run.json", '{"status": "do')
+    rows = report.read(tmp_path, "sweep").rows
+    assert [row.status for row in rows] == ["done", "failed"] and "its folder cannot be read" in rows[1].reason
+
+
+def test_an_unfinished_last_line_of_a_curve_is_left_out(tmp_path):
+    folder(tmp_path, {"a": [run(0, 1.0, curve=[{"kind": "dev", "step": 0, "bpb": 8.0, "loss": None}])]})
+    with (tmp_path / "0000000000000000" / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "step": 5, "loss": 1}\n{"kind": "dev", "step": 10, "bp')
+    [row] = report.read(tmp_path, "sweep").rows
+    assert [(step, point["bpb"], "loss" in point) for step, point in row.runs[0].curve] == [(0, 8.0, False)]
+
+
+@pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [None]}, {"a": [run(0, 1.0)]}, {"a": "no"}])
+def test_any_number_of_rows_and_runs_will_do(tmp_path, rows):
+    given = table(tmp_path, rows, baseline="a")
+    for form in (report.plain, report.markdown, report.csv, report.json, lambda given: shown(given, 80)):
+        assert all(name in form(given) for name in rows)
+    assert len(report.write(given, tmp_path / "there", say=lambda line: None)) == 4
+
+
+def test_an_unknown_comparison_names_those_that_are_there(tmp_path):
+    folder(tmp_path, {}, name="positions")
+    folder(tmp_path, {}, name="norms")
+    with pytest.raises(zoo.SpecError) as error:
+        report.read(tmp_path, "position")
+    assert "no comparison 'position'" in str(error.value) and "did you mean 'positions'?" in str(error.value)
+    assert "norms, positions" in str(error.value)
+    with pytest.raises(zoo.SpecError, match="zoo run FILE"):
+        report.main(tmp_path / "empty", [], "plain")
+
+
+def test_a_broken_comparison_is_a_fault(tmp_path):
+    write(tmp_path / "sweep" / "comparison.json", '{"format": 9}')
+    with pytest.raises(zoo.SpecError, match="format 9"):
+        report.read(tmp_path, "sweep")
+
+
+NAMES = ["1e5", "007", "20200407_2", "rope|ntk", "=1+1", "@x", "+a", "NaN-test", "Infinity", "[red]x[/red]", "__init__",
+         "a*b*c", "<b>", r"back\|slash", "$x_1$", "None", "nan", "&lt;", "d_model", "a__b__", "[x](y)", "café 表"]  # fmt: skip
+
+
+def test_names_are_printed_as_written(tmp_path):
+    given = table(tmp_path, {name: [run(0, 1.0)] for name in NAMES})
+    names = [line.split("  ")[0] for line in report.plain(given).splitlines() if line.endswith("done")]
+    assert names == NAMES
+    assert all(name in shown(given, 120) for name in NAMES)
+    assert [row["name"] for row in json.loads(report.json(given))["rows"]] == NAMES
+
+
+@pytest.mark.parametrize("form", [report.plain, report.markdown])
+def test_names_that_are_all_numbers_stay_texts(tmp_path, form):
+    names = ["1e5", "007", "20200407_2"]  # tabulate by itself prints 100000 and 7
+    text = form(table(tmp_path, {name: [run(0, 1.0)] for name in names}))
+    assert [re.match(r"[| ]*(\S+)", line).group(1) for line in text.splitlines() if "done" in line] == names
+
+
+def test_markdown_keeps_its_columns_and_shows_names_as_written(tmp_path):
+    text = report.markdown(table(tmp_path, {name: [run(0, 1.0)] for name in NAMES}))
+    head, rule, *rows = markdown_rows(text)
+    assert len(rows) == len(NAMES) and {len(row) for row in [head, rule, *rows]} == {len(head)}
+    assert {"1e5", "007", r"rope\|ntk", "=1+1", "NaN-test", "d_model"} <= {row[0] for row in rows}
+    assert rendered(text)[1:] == NAMES
+
+
+def test_a_message_of_many_lines_stays_on_one(tmp_path):
+    reason = "Traceback:\r\n  line | 2\n\nValueError:\r\x1b[31mno\t<x>"
+    given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, None, "failed", reason=reason)]})
+    rows = markdown_rows(report.markdown(given))
+    assert len(rows) == 4 and {len(row) for row in rows} == {len(rows[0])}
+    assert rows[-1][-1] == r"failed: Traceback: line \| 2 ValueError: [31mno \<x>"
+    assert "failed: Traceback: line | 2 ValueError: [31mno <x>\n" in report.plain(given)
+    assert "b: failed: Traceback: line | 2 ValueError: [31mno <x>\n" in shown(given, 120)
+    assert json.loads(report.json(given))["rows"][1]["reason"] == reason
+
+
+def test_a_long_reason_is_cut_in_tables_only(tmp_path):
+    given = table(tmp_path, {"a": [run(0, None, "failed", reason="x" * 1000)]})
+    assert "x" * 190 in report.plain(given) and "x" * 200 not in report.plain(given)
+    assert "x" * 1000 in report.csv(given) and "x" * 1000 in report.json(given)
+
+
+def test_csv_is_safe_in_a_spreadsheet_and_reads_back(tmp_path):
+    given = table(tmp_path, {**{name: [run(0, 1.5), run(1, 2.5)] for name in NAMES}, "b": "a,\n=b"}, baseline="1e5")
+    rows = list(csv.DictReader(io.StringIO(report.csv(given))))
+    assert [row["variant"] for row in rows[:-1]] == [f"'{name}" if name[0] in "=@+" else name for name in NAMES]
+    assert len(report.csv(given).splitlines()) == len(NAMES) + 2
+    assert (rows[0]["test_mean"], rows[0]["test_n"], rows[0]["parameters"]) == ("2.0", "2", "165504")
+    assert rows[1]["difference_mean"] == "0.0" and rows[0]["difference_mean"] == ""
+    assert (rows[-1]["status"], rows[-1]["reason"]) == ("refused", "a, =b")
+
+
+def test_a_negative_number_is_no_formula(tmp_path):
+    given = table(tmp_path, {"a": [run(0, 2.0)], "b": [run(0, 1.5)]}, baseline="a")
+    assert next(csv.DictReader(io.StringIO(report.csv(given))))["difference_mean"] == "-0.5"
+
+
+def test_json_is_strict_and_keeps_texts(tmp_path):
+    infinite = run(1, float("inf"), "diverged", reason="loss is NaN, then Infinity")
+    differs = {"note": "Infinity", "x": float("inf")}
+    given = table(tmp_path, {"NaN-test": [run(0, float("nan")), infinite], "b": {"differs": differs}})
+
+    def refuse(name):
+        raise AssertionError(f"bare {name}")
+
+    document = json.loads(report.json(given), parse_constant=refuse)
+    row, other = document["rows"]
+    assert (row["name"], row["status"], row["test"]) == ("NaN-test", "diverged", None)
+    assert [(run["status"], run["test"]) for run in row["runs"]] == [("diverged", {}), ("diverged", {})]
+    assert "loss is NaN, then Infinity" in row["reason"]
+    assert other["differs"] == {"note": "Infinity", "x": None}
+
+
+def test_numbers_are_rounded_for_people(tmp_path):
+    rows = {"a": [run(0, 1.8634, loss=2.5), run(1, 1.8694, loss=2.7)], "b": [run(0, 1.9), run(1, 1.91)]}
+    head, _, a, b = markdown_rows(report.markdown(table(tmp_path, rows, baseline="a")))
+    assert dict(zip(head, a, strict=True)) == {
+        "variant": "a", "what differs": "position: a", "parameters": "165,504", "FLOPs/token": "0.33 M",
+        "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference": "baseline", "epochs": "4.9",
+        "tokens/s": "31,200", "peak memory": "212.1 MiB", "KV/token": "1.0 KiB", "seeds": "2/2", "status": "done",
+    }  # fmt: skip
+    assert dict(zip(head, b, strict=True))["difference"] == "+0.039 ± 0.003"
+
+
+@pytest.mark.parametrize(
+    "form, value, text",
+    [
+        (units.score, 0.0, "0.000"), (units.score, 0.00004, "4e-05"), (units.score, -0.0123, "-0.012"),
+        (units.difference, Mean(-0.5, None, 1), "-0.500"), (units.difference, Mean(0.0, None, 1), "0.000"),
+        (units.flops, 331_008, "0.33 M"), (units.flops, 12_345_678, "12.3 M"), (units.flops, 2.5e9, "2.50 G"),
+        (units.flops, 4096, "4.10 k"), (units.flops, 12, "12"), (units.flops, 0, "0"), (units.flops, None, ""),
+        (units.size, 512, "512 B"), (units.size, 1000, "1000 B"), (units.size, 1024, "1.0 KiB"), (units.size, 3 * 1024**3, "3.0 GiB"),
+        (units.rate, 123_456, "123,000"), (units.rate, 4.56, "4.6"), (units.epochs, 0.034, "0.034"),
+        (units.count, 1e9, "1,000,000,000"),
+    ],
+)  # fmt: skip
+def test_units(form, value, text):
+    assert form(value) == text
+
+
+def test_a_choice_reads_like_yaml():
+    choice = {"position": {"name": "rope", "base": 1e4}, "share": None, "norm": ["a", {"name": "b"}], "on": True}
+    assert differs(choice) == "position: rope (base: 10000.0), share: null, norm: [a, b], on: true"
+
+
+def test_the_caption_says_how_the_numbers_came_about(tmp_path):
+    rows = {"base": [run(s, 2.0 + s) for s in range(3)], "other": [run(s, 2.5) for s in range(3)]}
+    text = report.plain(table(tmp_path, rows, baseline="base"))
+    assert text.startswith("sweep: language-modeling\n")
+    assert "bpb in bits per byte, lower is better; selected by best dev, reported on test." in text
+    assert "Text sha256 3fa4b1c23fa4, 3 seeds, 4.9 epochs." in text
+    assert "Differences are to base, paired by seed; their ± is the sd of the differences per seed." in text
+    assert "An exact test on 3 paired seeds cannot reach p < 0.05 (its smallest p is 0.25); it takes 6." in text
+    assert "Parts from transformer-zoo 0.1.0." in text
+
+
+@pytest.mark.parametrize("n_seeds, least", [(1, "1"), (5, "0.0625"), (6, None)])
+def test_too_few_seeds_are_said_to_be_too_few(tmp_path, n_seeds, least):
+    rows = {name: [run(s, 2.0) for s in range(n_seeds)] for name in "ab"}
+    text = report.plain(table(tmp_path, rows, baseline="a"))
+    assert (f"smallest p is {least})" in text) if least else ("exact test" not in text)
+
+
+def test_one_row_is_compared_with_nothing(tmp_path):
+    text = report.plain(table(tmp_path, {"a": [run(0, 2.0)]}, baseline="a"))
+    assert "exact test" not in text and "Differences" not in text
+
+
+def test_a_baseline_without_a_result_is_named(tmp_path):
+    text = report.plain(table(tmp_path, {"a": [run(0, 2.0)], "b": [None]}, baseline="b"))
+    assert "No differences: the baseline b has no result." in text
+
+
+def test_factorisation_and_kernel_are_named_where_they_are_news(tmp_path):
+    def model(asked, ran, way):
+        return {"kernel": {"requested": asked, "effective": ran}, "factorisation": way}
+
+    same = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 1.0)]})
+    assert "Factorisation" not in report.plain(same) and "Kernel" not in report.plain(same)
+    rows = {
+        "a": [run(0, 1.0, model=model("fast", ["slow path"], "left to right"))],
+        "b": [run(0, 2.0, model=model(None, ["fast"], "independent"))],
+    }
+    text = report.plain(table(tmp_path, rows))
+    assert "Factorisation: left to right (a); independent (b)." in text
+    assert text.count("Kernel:") == 1 and "Kernel: asked for fast, ran slow path (a)." in text
+
+
+def test_rows_on_different_texts_are_pointed_out(tmp_path):
+    rows = {"a": [run(0, 1.0)], "b": [run(0, 1.0, data={"sha256": "0" * 64})]}
+    assert "NOT the same text in every row: sha256 3fa4b1c23fa4 000000000000" in report.plain(table(tmp_path, rows))
+    rows = {"a": [run(0, 1.0, data={"sha256": ""})]}
+    assert "sha256" not in report.plain(table(tmp_path, rows))
+
+
+def test_runs_on_different_machines_are_pointed_out(tmp_path):
+    here, there = {"cores": 2}, {"cores": 64}
+    same = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=here), None]}
+    assert "NOT the same" not in report.plain(table(tmp_path, same))
+    mixed = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=there)]}
+    assert "NOT the same machine in every run." in report.plain(table(tmp_path, mixed))
+
+
+def test_a_column_that_says_nothing_is_left_out(tmp_path):
+    rows = {"a": [run(0, 1.0, train=None, model={"parameters": 7})], "b": {"differs": {}}}
+    head = markdown_rows(report.markdown(table(tmp_path, rows)))[0]
+    assert head == ["variant", "what differs", "parameters", "test bpb", "seeds", "status"]
+
+
+def test_loss_stands_once_where_it_ranks(tmp_path):
+    given = table(tmp_path, {"a": [run(0, 1.0, loss=2.0)]}, metric={"name": "loss", "better": "lower", "unit": "nats"})
+    assert markdown_rows(report.markdown(given))[0].count("test loss") == 1
+
+
+LONG = {"position": {"name": "rope", "base": 500000.0}, "norm": "layernorm", "residual": "post-norm", "ffn": "relu"}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 200])
+def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
+    rows = {
+        "llama-like": [run(s, 2.0 + s / 100, loss=3.0) for s in range(3)],
+        "gpt2-like": [run(0, 2.1, loss=3.0), run(1, None, "diverged", reason="loss is NaN")],
+        "ref": [run(0, 1.6, train=None, model={})],
+    }
+    folder(tmp_path, rows, baseline="llama-like")
+    document = json.loads((tmp_path / "sweep" / "comparison.json").read_text())
+    document["rows"][1]["differs"] = LONG
+    write(tmp_path / "sweep" / "comparison.json", json.dumps(document))
+    given = report.read(tmp_path, "sweep")
+    text = shown(given, width)
+    assert max(map(len, text.splitlines())) <= width
+    chosen, left_out = fit(given, width)
+    heads = [column.head for column in chosen]
+    head_line = next(line for line in text.splitlines() if line.startswith("variant"))
+    assert re.split(r"\s{2,}", head_line.strip()) == heads
+    for column in chosen:
+        cells = [column.text(row) for row in given.rows]
+        assert all(phrase in text for cell in cells for phrase in (cell.split(", ") if column.breaks else [cell]))
+    assert len(heads) + len(left_out) == 13
+    assert ("No room" in text) == bool(left_out)
+    if width >= 80:
+        assert {"variant", "test bpb", "difference", "status"} <= set(heads)
+    if width == 200:
+        assert not left_out
+
+
+def test_a_long_name_is_folded_and_whole(tmp_path):
+    name = "attention:gqa(kv_heads=2)+position:rope(base=500000.0)+norm:rmsnorm"
+    text = shown(table(tmp_path, {name: [run(0, 1.0)]}), 80)
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("attention"))
+    assert "".join(line[:28].strip() for line in lines[start : start + 3]) == name
+
+
+def test_write_leaves_every_form_and_nothing_else(tmp_path):
+    points = [{"kind": "dev", "step": step, "bpb": 3.0 - step / 100} for step in (0, 50, 100)]
+    given = table(tmp_path, {"a|b": [run(s, 2.0, curve=points) for s in range(2)], "$r_$": [run(0, 1.6, train=None)]})
+    paths = report.write(given, tmp_path / "sweep")
+    assert [path.name for path in paths] == ["report.md", "report.txt", "report.csv", "report.json", "curves.png"]
+    assert {path.name for path in (tmp_path / "sweep").iterdir()} == {"comparison.json", *(path.name for path in paths)}
+    assert "![Curves on dev](curves.png)" in paths[0].read_text()
+    before = [path.read_bytes() for path in paths]
+    assert before[-1].startswith(b"\x89PNG")
+    assert [path.read_bytes() for path in report.write(given, tmp_path / "sweep")] == before
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    given = table(tmp_path, {"a": [run(0, 2.0)]})
+    report.write(given, tmp_path / "sweep", say=lambda line: None)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "sweep").iterdir()}
+
+    def full(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    with pytest.raises(OSError, match="disk full"):
+        report.write(given, tmp_path / "sweep", say=lambda line: None)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "sweep").iterdir()} == before
+
+
+def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch):
+    given = table(tmp_path, {"a": [run(0, 2.0, curve=[{"kind": "dev", "step": 0, "bpb": 3.0}])]})
+    write(tmp_path / "sweep" / "curves.png", "of an earlier run")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
+    said = []
+    paths = report.write(given, tmp_path / "sweep", said.append)
+    assert said == ["no picture: matplotlib is missing; pip install 'transformer-zoo[plots]'"]
+    assert len(paths) == 4 and not (tmp_path / "sweep" / "curves.png").exists()
+    assert "curves.png" not in paths[0].read_text()
+
+
+def test_a_curve_is_the_mean_of_its_healthy_seeds():
+    def seed(number, status, *values):
+        return Run(number, "", status, curve=tuple((10 * i, {"bpb": value}) for i, value in enumerate(values)))
+
+    runs = (seed(0, "done", 4.0, 2.0, 1.0), seed(1, "done", 6.0, 4.0), seed(2, "diverged", 5.0, 90.0))
+    curve = curve_of(Row("a", {}, runs, "done"), "bpb")
+    assert (curve.steps, curve.mean, curve.low, curve.high) == ((0, 10), (5.0, 3.0), (4.0, 2.0), (6.0, 4.0))
+    assert curve.lost == (((0, 5.0), (10, 90.0)),)
+
+
+@pytest.mark.parametrize(
+    "places, moved",
+    [
+        ([0.0, 5.0], [0.0, 5.0]),
+        ([5.0, 5.0], [4.5, 5.5]),  # both give way alike
+        ([4.0, 4.1, 4.2], [3.1, 4.1, 5.1]),
+        ([-3.0, 0.0], [0.0, 1.0]),
+        ([10.0, 99.0], [9.0, 10.0]),
+    ],
+)
+def test_labels_give_way_as_little_as_it_takes(places, moved):
+    assert spread(places, 1.0, 0.0, 10.0) == pytest.approx(moved)
+
+
+def test_main_prints_and_writes(tmp_path):
+    folder(tmp_path, {"a": [run(0, 2.0)]}, name="one")
+    folder(tmp_path, {"b": [run(0, 2.0)]}, name="two")
+    console = Console(width=80, file=io.StringIO())
+    report.main(tmp_path, [], "markdown", console)
+    printed = console.file.getvalue()
+    assert "# one:" in printed and "# two:" in printed
+    assert (tmp_path / "one" / "report.md").read_text() in printed
+    report.main(tmp_path, ["two"], "terminal", console)
+    assert console.file.getvalue()[len(printed) :].startswith("two: language-modeling")
+
+
+def test_a_table_is_redrawn_without_torch(tmp_path):
+    folder(tmp_path, {"a": [run(0, 2.0, curve=[{"kind": "dev", "step": 0, "bpb": 3.0}])]})
+    code = (
+        "import sys; from pathlib import Path; from zoo import report\n"
+        f"report.main(Path({str(tmp_path)!r}), ['sweep'], 'terminal')\n"
+        "assert 'torch' not in sys.modules and 'zoo_plugins' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (tmp_path / "sweep" / "curves.png").exists()

@@ -1,0 +1,63 @@
+"""Run folders to a table in every form, without torch: a table can be redrawn without a run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rich.console import Console
+
+from ..faults import SpecError
+from ..runs import replace
+from .formats import csv, json, markdown, plain
+from .picture import NoPicture, picture
+from .table import Mean, Metric, Row, Run, Table, comparisons, read
+from .terminal import terminal
+
+__all__ = [
+    "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv", "json", "main", "markdown",
+    "picture", "plain", "read", "terminal", "write",
+]  # fmt: skip
+
+FORMATS: dict[str, Callable[[Table], object]] = {
+    "terminal": terminal, "markdown": markdown, "plain": plain, "csv": csv, "json": json,
+}  # fmt: skip
+
+
+def write(table: Table, folder: Path, say: Callable[[str], None] = warnings.warn) -> list[Path]:
+    """Write every form of `table` and its curves into `folder`, each file whole or not at all; returns their paths.
+
+    Where no picture can be drawn, an earlier one is removed and `say` gets the reason.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    curves, text = folder / "curves.png", markdown(table)
+    drawn = []
+    try:
+        replace(curves, lambda path: picture(table, path))
+        drawn, text = [curves], text + "\n![Curves on dev](curves.png)\n"
+    except NoPicture as reason:
+        curves.unlink(missing_ok=True)
+        say(str(reason))
+    written = []
+    for suffix, body in {"md": text, "txt": plain(table), "csv": csv(table), "json": json(table)}.items():
+        written.append(folder / f"report.{suffix}")
+        replace(written[-1], lambda path, body=body: path.write_bytes(body.encode("utf-8", "backslashreplace")))
+    return written + drawn
+
+
+def main(out: Path, names: Iterable[str], format: str, console: Console | None = None) -> None:
+    """Print the named comparisons of `out`, all of them if none is named, and write their reports anew.
+
+    Raises `SpecError` for a comparison that is not there.
+    """
+    console = console or Console()
+    names = list(names) or comparisons(out)
+    if not names:
+        raise SpecError(f"{out} holds no comparison; 'zoo run FILE' makes one")
+    tables = {name: read(out, name) for name in names}
+    for name, table in tables.items():
+        form = FORMATS[format](table)
+        console.file.write(form) if isinstance(form, str) else console.print(form)
+        write(table, Path(out) / name, lambda line: Console(stderr=True).print(line, markup=False))

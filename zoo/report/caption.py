@@ -1,0 +1,122 @@
+"""What a reader must know beside the numbers: how they were chosen, over how much, and what they cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .table import Row, Table
+from .units import epochs
+
+SEEDS = 6
+"""The fewest pairs with which an exact two-sided sign test can reach p < 0.05: its smallest p is 2 / 2^n."""
+
+
+def title(table: Table) -> str:
+    return f"{table.name}: {table.task}"
+
+
+def caption(table: Table) -> list[str]:
+    """Sentences on the whole table, the most needed first."""
+    metric = table.metric
+    unit = f" in {metric.unit}" if metric.unit else ""
+    lines = [f"{metric.name}{unit}, {metric.better} is better; selected by {table.select}, reported on test."]
+    lines += [f"{', '.join(facts)}." for facts in [[*_text(table), *_budget(table)]] if facts]
+    return lines + _differences(table) + _power(table)
+
+
+def footnotes(table: Table) -> list[str]:
+    """Sentences on single rows: their factorisation and kernel where that is news."""
+    lines = []
+    ways = _by(table.rows, lambda row: row.factorisation)
+    if len(ways) > 1:
+        lines.append(f"Factorisation: {'; '.join(f'{way} ({names})' for way, names in ways.items())}.")
+    for kernel, names in _by(table.rows, _replaced).items():
+        lines.append(f"Kernel: {kernel} ({names}).")
+    lines += [f"NOT the same {part} in every run." for part in ("machine", "versions") if _differs(table, part)]
+    makers = list(dict.fromkeys(maker for row in table.rows for run in row.runs for maker in _makers(run.record)))
+    return lines + ([f"Parts from {', '.join(makers)}."] if makers else [])
+
+
+def reasons(table: Table) -> list[str]:
+    """One line for each row that is not done and says why."""
+    return [f"{row.name}: {row.status}: {row.reason}" for row in table.rows if row.reason]
+
+
+def _text(table: Table) -> list[str]:
+    hashes = dict.fromkeys(run.fact("data", "sha256") for row in table.rows for run in row.runs)
+    short = [sha[:12] for sha in hashes if sha]
+    if len(short) > 1:
+        return [f"NOT the same text in every row: sha256 {' '.join(short)}"]
+    return [f"Text sha256 {sha}" for sha in short]
+
+
+def _budget(table: Table) -> list[str]:
+    rows = [row for row in table.rows if not row.reference]
+    return [
+        *_range([len(row.runs) for row in rows if row.runs], "seed", str),
+        *_range([row.epochs for row in rows if row.epochs is not None], "epoch", epochs),
+    ]
+
+
+def _range(values: list, noun: str, text: Callable[..., str]) -> list[str]:
+    if not values:
+        return []
+    low, high = text(min(values)), text(max(values))
+    return [f"{low if low == high else f'{low} to {high}'} {noun}{'' if high == '1' else 's'}"]
+
+
+def _differences(table: Table) -> list[str]:
+    rows = [row for row in table.rows if row.difference]
+    if not rows:
+        base = next((row for row in table.rows if row.name == table.baseline), None)
+        return [f"No differences: the baseline {table.baseline} has no result."] if base and not base.test else []
+    line = f"Differences are to {table.baseline}, paired by seed"
+    if any(row.difference.sd is not None for row in rows):
+        line += "; their ± is the sd of the differences per seed"
+    mixed = any(row.reference for row in table.rows if row.test)
+    return [line + ("; a reference row, not trained, stands against every seed." if mixed else ".")]
+
+
+def _power(table: Table) -> list[str]:
+    """What so few seeds cannot show."""
+    rows = [row for row in table.rows if row.trained]
+    pairs = {row.name: row.difference.n for row in rows if row.difference}
+    if not pairs and len(rows) > 1:
+        pairs = {row.name: row.test.n for row in rows}
+    few = {name: n for name, n in pairs.items() if n < SEEDS}
+    if not few:
+        return []
+    [seeds] = _range(list(few.values()), "paired seed", str)
+    least = f"{2 / 2 ** max(few.values()):.3g}"
+    line = f"An exact test on {seeds} cannot reach p < 0.05 (its smallest p is {least}); it takes {SEEDS}."
+    return [line if len(few) == len(pairs) else f"{line} This holds for {', '.join(few)}."]
+
+
+def _differs(table: Table, part: str) -> bool:
+    """Whether two runs wrote different things into a part of their records."""
+    written = [run.record[part] for row in table.rows for run in row.runs if run.record.get(part)]
+    return any(other != written[0] for other in written)
+
+
+def _replaced(row: Row) -> str | None:
+    requested, effective = row.kernel
+    if requested is None or not effective or effective == (requested,):
+        return None
+    return f"asked for {requested}, ran {' and '.join(effective)}"
+
+
+def _by(rows: Iterable[Row], key: Callable[[Row], str | None]) -> dict[str, str]:
+    groups: dict[str, list[str]] = {}
+    for row in rows:
+        if (value := key(row)) is not None:
+            groups.setdefault(value, []).append(row.name)
+    return {value: ", ".join(names) for value, names in groups.items()}
+
+
+def _makers(record) -> list[str]:
+    """The distributions, or single files, that the parts of a run came from."""
+    return [
+        f"{part['distribution']} {part.get('version') or ''}".rstrip() if part.get("distribution") else str(source)
+        for part in record.get("provenance") or ()
+        if (source := part.get("distribution") or part.get("source") or part.get("plugin"))
+    ]

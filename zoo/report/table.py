@@ -1,0 +1,249 @@
+"""A comparison's folders read back into one table of typed cells, without torch."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from ..faults import SpecError, nearest
+from ..runs import Run as Folder
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What ranks the rows; `better` is "lower" or "higher"."""
+
+    name: str
+    better: str = "lower"
+    unit: str = ""
+
+    def rank(self, value: float) -> float:
+        """A number that is smaller for a better value."""
+        return -value if self.better == "higher" else value
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Mean over n seeds, with the sample standard deviation (n - 1) where there are two seeds or more."""
+
+    mean: float
+    sd: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Mean | None:
+        kept = [value for value in values if value is not None]
+        if not kept:
+            return None
+        return cls(fmean(kept), stdev(kept) if len(kept) > 1 else None, len(kept))
+
+
+@dataclass(frozen=True)
+class Run:
+    """One seed of one row. `dev` chose the weights and `test` is what they score; both hold finite numbers only."""
+
+    seed: int
+    id: str
+    status: str = "not run"
+    reason: str | None = None
+    dev: Mapping[str, float] = field(default_factory=dict)
+    test: Mapping[str, float] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    curve: tuple[tuple[int, Mapping[str, float]], ...] = field(default=(), repr=False)
+
+    def fact(self, part: str, name: str) -> Any:
+        """`record[part][name]`, or None where either is not known."""
+        return (self.record.get(part) or {}).get(name)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant over its seeds. Means are over the runs that are done, and None where there are none.
+
+    `reference` rows were not trained. Times are in tokens per second, memory in bytes.
+    """
+
+    name: str
+    differs: Mapping[str, Any]
+    runs: tuple[Run, ...]
+    status: str
+    reason: str | None = None
+    reference: bool = False
+    test: Mean | None = None
+    dev: Mean | None = None
+    loss: Mean | None = None
+    difference: Mean | None = None
+    parameters: int | None = None
+    flops_per_token: int | None = None
+    kv_bytes_per_token: int | None = None
+    epochs: float | None = None
+    tokens_per_second: float | None = None
+    peak_memory_bytes: int | None = None
+    factorisation: str | None = None
+    kernel: tuple[str | None, tuple[str, ...]] = (None, ())
+
+    @property
+    def done(self) -> int:
+        return sum(run.status == "done" for run in self.runs)
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is a mean over seeds to speak of."""
+        return self.test is not None and not self.reference
+
+
+@dataclass(frozen=True)
+class Table:
+    """A comparison: rows with a finite score first, the better first, then the others as they were declared."""
+
+    name: str
+    task: str
+    metric: Metric
+    rows: tuple[Row, ...]
+    baseline: str | None = None
+    select: str = "best dev"
+
+
+def comparisons(out: Path) -> list[str]:
+    """The names of the comparisons that have a folder in `out`."""
+    return sorted(path.parent.name for path in Path(out).glob("*/comparison.json"))
+
+
+def read(out: Path, name: str) -> Table:
+    """The comparison `name` of the folder `out`. Raises `SpecError` if there is none or it cannot be read."""
+    out = Path(out)
+    known = comparisons(out)
+    if name not in known:
+        have = f"it holds {', '.join(known)}" if known else "it holds none; 'zoo run FILE' makes one"
+        raise SpecError(f"no comparison '{name}' in {out}{nearest(name, known)} ({have})")
+    path = out / name / "comparison.json"
+    try:
+        return _table(out, json.loads(path.read_text("utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise SpecError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _table(out: Path, document: Mapping[str, Any]) -> Table:
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']}, and this version reads {FORMAT}")
+    metric = Metric(**document["metric"])
+    entries = [(entry, tuple(_run(out, run, metric.name) for run in entry["runs"])) for entry in document["rows"]]
+    baseline = document.get("baseline")
+    base = next((runs for entry, runs in entries if entry["name"] == baseline), ())
+    rows = [_row(entry, runs, metric, () if entry["name"] == baseline else base) for entry, runs in entries]
+    rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
+    return Table(document["name"], document["task"], metric, tuple(rows), baseline, document.get("select", "best dev"))
+
+
+def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
+    seed, id = entry["seed"], entry["id"]
+    folder = Folder(out / id)
+    try:
+        record = folder.read()
+        if not record:
+            return Run(seed, id)
+        status, reason, curve = record["status"], record.get("reason"), _curve(folder)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        return Run(seed, id, "failed", f"its folder cannot be read: {type(error).__name__}: {error}")
+    metrics, best = record.get("metrics") or {}, record.get("best") or {}
+    dev, test = _finite(best.get("dev") or metrics.get("dev")), _finite(metrics.get("test"))
+    if status == "done" and metric not in test:  # strict JSON writes a number that is not finite as null
+        status = "diverged" if metric in (metrics.get("test") or {}) else "failed"
+        reason = f"no finite {metric} on test"
+    return Run(seed, id, status, reason, dev, test, record, curve)
+
+
+def _curve(folder: Folder) -> tuple[tuple[int, Mapping[str, float]], ...]:
+    return tuple((point["step"], _finite(point)) for point in folder.lines() if point.get("kind") == "dev")
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return value if known else None
+
+
+def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
+    return {name: value for name, value in (values or {}).items() if _number(value) is not None}
+
+
+def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric, base: tuple[Run, ...]) -> Row:
+    done = [run for run in runs if run.status == "done"]
+    status, reason = _status(entry.get("refused"), runs)
+    def known(part: str, name: str) -> list[Any]:
+        return [value for run in done or runs if (value := run.fact(part, name)) is not None]
+
+    def first(name: str) -> Any:
+        return next(iter(known("model", name)), None)
+
+    def mean(name: str) -> float | None:
+        values = [value for value in map(_number, known("train", name)) if value is not None]
+        return fmean(values) if values else None
+
+    kernel = first("kernel") or {}
+    return Row(
+        name=entry["name"],
+        differs=entry.get("differs") or {},
+        runs=runs,
+        status=status,
+        reason=reason,
+        reference=_reference(runs),
+        test=Mean.of(run.test.get(metric.name) for run in done),
+        dev=Mean.of(run.dev.get(metric.name) for run in done),
+        loss=Mean.of(run.test.get("loss") for run in done),
+        difference=_difference(runs, base, metric),
+        parameters=_number(first("parameters")),
+        flops_per_token=_number(first("flops_per_token")),
+        kv_bytes_per_token=_number(first("kv_bytes_per_token")),
+        epochs=mean("epochs"),
+        tokens_per_second=mean("tokens_per_second"),
+        peak_memory_bytes=max(filter(None, map(_number, known("train", "peak_memory_bytes"))), default=None),
+        factorisation=first("factorisation"),
+        kernel=(kernel.get("requested"), tuple(kernel.get("effective") or ())),
+    )
+
+
+def _reference(runs: tuple[Run, ...]) -> bool:
+    """Whether these runs are done and no gradient was involved."""
+    done = [run for run in runs if run.status == "done"]
+    return bool(done) and all(run.record.get("train", 0) is None for run in done)
+
+
+def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None]:
+    """One phrase for all seeds of a row, and the reason of those that are not done."""
+    if refused is not None:
+        return "refused", refused
+    counts = Counter(run.status for run in runs)
+    reasons: dict[str, list[int]] = {}
+    for run in runs:
+        if run.reason and run.status != "done":
+            reasons.setdefault(run.reason, []).append(run.seed)
+    reason = next(iter(reasons), None)
+    if len(reasons) > 1:
+        reason = "; ".join(f"seed {', '.join(map(str, seeds))}: {text}" for text, seeds in reasons.items())
+    if len(counts) < 2:
+        return next(iter(counts), "not run"), reason
+    done = counts.pop("done", 0)
+    others = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"{done}/{len(runs)} seeds, {others}", reason
+
+
+def _difference(runs: tuple[Run, ...], base: tuple[Run, ...], metric: Metric) -> Mean | None:
+    """Mean over the shared seeds of this row less the baseline; a reference row stands against every seed."""
+    mine, theirs = _scores(runs, metric), _scores(base, metric)
+    if _reference(runs) and mine:
+        mine = dict.fromkeys(theirs, next(iter(mine.values())))
+    elif _reference(base) and theirs:
+        theirs = dict.fromkeys(mine, next(iter(theirs.values())))
+    return Mean.of(score - theirs[seed] for seed, score in mine.items() if seed in theirs)
+
+
+def _scores(runs: tuple[Run, ...], metric: Metric) -> dict[int, float]:
+    return {run.seed: run.test[metric.name] for run in runs if run.status == "done"}

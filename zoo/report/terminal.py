@@ -1,0 +1,100 @@
+"""The table on a terminal of any width: whole columns or none, never half a word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table as Grid
+from rich.text import Text
+
+from .caption import caption, footnotes, reasons, title
+from .formats import Column, columns, flat, short
+from .table import Row, Table
+
+GAP = 2  # a space of padding and one where a rule would stand
+NAME = 28  # a longer name is folded where there is no room for all of it
+
+
+@dataclass(frozen=True)
+class terminal:  # noqa: N801, a function to whoever calls it
+    """What rich prints for `table`, fitted to the width of the console that prints it."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        chosen, left_out = fit(self.table, options.max_width)
+        yield Text(flat(title(self.table)), style="bold")
+        for line in caption(self.table):
+            yield Text(flat(line), style="dim")
+        yield Text()
+        yield self._grid(chosen)
+        yield Text()
+        for line in reasons(self.table):
+            yield Text(short(line), style="red")
+        for line in footnotes(self.table):
+            yield Text(flat(line), style="dim")
+        if left_out:
+            heads = ", ".join(column.head for column in left_out)
+            yield Text(f"No room at this width for {heads}; report.md has them.", style="dim")
+
+    def _grid(self, chosen: dict[Column, int]) -> Grid:
+        grid = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+        for column, width in chosen.items():
+            justify = "right" if column.right else "left"
+            grid.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
+        for row in self.table.rows:
+            cells = (_pack(column, column.text(row), width) for column, width in chosen.items())
+            grid.add_row(*map(Text, cells), style=_style(row))
+        return grid
+
+
+def _pack(column: Column, text: str, width: int) -> str:
+    """As many phrases on a line as `width` holds."""
+    lines = [""]
+    for phrase in _phrases(column, text):
+        joined = f"{lines[-1]} {phrase}".strip()
+        lines[-1:] = [joined] if cell_len(joined) <= width or not lines[-1] else [lines[-1], phrase]
+    return "\n".join(lines)
+
+
+def _phrases(column: Column, text: str) -> list[str]:
+    return text.replace(", ", ",\n").split("\n") if column.breaks == "commas" else [text]
+
+
+def _style(row: Row) -> str:
+    return "" if row.trained else "italic" if row.test else "red"
+
+
+def fit(table: Table, width: int) -> tuple[dict[Column, int], list[Column]]:
+    """The columns with their widths that `width` has room for, chosen by priority, and those it has none for."""
+    every = columns(table)
+    full = {column: max(map(cell_len, _lines(column, table))) for column in every}
+    least = {column: _least(column, table, full[column]) for column in every}
+    room = width
+    chosen = set()
+    for column in sorted(every, key=lambda column: column.priority):
+        if least[column] + GAP <= room or not chosen:
+            chosen.add(column)
+            room -= least[column] + GAP
+    widths = {column: least[column] for column in every if column in chosen}
+    for column in widths:
+        more = max(0, min(full[column] - least[column], room))
+        widths[column] += more
+        room -= more
+    return widths, [column for column in every if column not in chosen]
+
+
+def _lines(column: Column, table: Table) -> Iterator[str]:
+    yield column.head
+    yield from (column.text(row) for row in table.rows)
+
+
+def _least(column: Column, table: Table, full: int) -> int:
+    """The least width at which the column can be read."""
+    if column.breaks == "anywhere":
+        return min(full, NAME)
+    return max(cell_len(phrase) for line in _lines(column, table) for phrase in _phrases(column, line))

@@ -1,0 +1,57 @@
+"""Numbers as a person reads them; nothing known is an empty text."""
+
+from __future__ import annotations
+
+from .table import Mean
+
+
+def score(value: float) -> str:
+    """Three decimals, or one significant digit where those would all be zero."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1g}"
+
+
+def mean(value: Mean | None) -> str:
+    return "" if value is None else score(value.mean) + _spread(value)
+
+
+def difference(value: Mean | None) -> str:
+    if value is None:
+        return ""
+    return ("+" if value.mean > 0 else "") + score(value.mean) + _spread(value)
+
+
+def _spread(value: Mean) -> str:
+    return "" if value.sd is None else f" ± {score(value.sd)}"
+
+
+def count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """Three significant digits: a clock is not steadier than that."""
+    return "" if value is None else f"{float(f'{value:.3g}'):,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def flops(value: float | None) -> str:
+    """In thousands, millions, ...; the larger unit from a tenth of it on."""
+    if value is None:
+        return ""
+    power = next((power for power in (12, 9, 6, 3) if value >= 10 ** (power - 1)), 0)
+    return f"{_digits(value / 10**power)} {'_kMGT'[power // 3]}" if power else f"{value:.0f}"
+
+
+def size(value: float | None) -> str:
+    """Bytes in powers of 1024."""
+    if value is None:
+        return ""
+    power = next((power for power in (3, 2, 1) if value >= 1024**power), 0)
+    return f"{value / 1024**power:,.1f} {' KMG'[power]}iB" if power else f"{value:.0f} B"
+
+
+def epochs(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
