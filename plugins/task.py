@@ -39,6 +39,7 @@ class LanguageModeling(Task):
         if prefix is not None and not 0 < prefix < self.length:
             raise ValueError(f"prefix is {prefix}; it should be at least 1 and below the window's {self.length} tokens")
         self.has_source = prefix is not None
+        self.source_hint = f"give it 'prefix: {self.length // 2}'"
         self.source_len = prefix or 0
         self.target_len = self.length - self.source_len
         self.stride = self.target_len if prefix else self.length // 2

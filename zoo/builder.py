@@ -13,7 +13,7 @@ from torch import nn
 
 from .faults import Fault, SpecError
 from .library import open_library
-from .parts import Absent, Architecture, Attention, OutLinear, Place, Position
+from .parts import Absent, Architecture, OutLinear, Place, Position, doors
 from .shape import Shape
 from .spec import ModelSpec, Node, PartSpec
 from .stack import Layer, Stack
@@ -32,7 +32,7 @@ def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architect
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
     if task_spec is not None:
-        fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec)
+        fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
     return make(model_spec, shape_spec, seed=seed, registry=library.registry)
 
 
@@ -77,17 +77,18 @@ def bind_task(part: PartSpec, shape: Shape) -> Any:
     return bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
 
 
-def fit(model: ModelSpec, shape: Shape, task, part: PartSpec) -> None:
+def fit(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
     """Raise `SpecError` if the task asks for what the architecture cannot express."""
     chosen = model.architecture
     kind, name = chosen.target, f"architecture '{chosen.name}'"
     faults = []
     if kind.needs_source and not task.has_source:
-        faults.append(f"{name} reads a source, and task '{part.name}' has none; {others(chosen, 'needs_source', False)}")
+        ways = [task.source_hint, others(registry, chosen, "needs_source", False)]
+        faults.append(f"{name} reads a source, and task '{part.name}' has none; {', or '.join(filter(None, ways))}")
     if task.asks_in_target and not kind.autoregressive:
         faults.append(
             f"task '{part.name}' asks its questions inside the target, which {name} does not read; "
-            f"{others(chosen, 'autoregressive', True)}"
+            f"{others(registry, chosen, 'autoregressive', True)}"
         )
     faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
     slots = kind.slots(task.source_len, task.target_len, task.aligned)
@@ -104,11 +105,21 @@ def fit(model: ModelSpec, shape: Shape, task, part: PartSpec) -> None:
         raise SpecError(faults)
 
 
-def others(part: PartSpec, fact: str, value: Any) -> str:
+def others(registry, part: PartSpec, fact: str, value: Any) -> str:
     """`use 'a' or 'b'`: the variants of the same slot whose class states this fact."""
-    registry = open_library().registry
-    names = [f"'{e.variant.name}'" for e in registry.variants(part.slot) if getattr(registry.load(e), fact, None) == value]
-    return f"use {' or '.join(names)}" if names else "no variant can"
+    return f"use {able(registry, part.slot, lambda target: getattr(target, fact) == value)}"
+
+
+def able(registry, slot: str, test: Callable[[Any], bool]) -> str:
+    """`'a', 'b' or 'c'`: the variants of a slot whose target passes a test, 'another' if there is none."""
+    found = []
+    for entry in registry.variants(slot):
+        try:
+            if test(registry.load(entry)):
+                found.append(f"'{entry.variant.name}'")
+        except (AttributeError, SpecError):  # a function, which has no facts before it is called, or a broken plugin
+            continue
+    return " or ".join(filter(None, [", ".join(found[:-1]), *found[-1:]])) or f"another {slot}"
 
 
 @dataclass
@@ -233,9 +244,9 @@ class Builder:
         """The attention of one step of one layer, with its needs compared to what it honours."""
         slot = step if step in self.spec.slots else "attention"
         part = self.part(slot, place.stack, place.index)
-        doors = frozenset() if position is None else position.opens - {"embed"}
-        needs = doors | ({"cross"} if step == "cross" else set())
-        learned = position is not None and "bias" in doors and any(True for _ in position.parameters())
+        opened = frozenset() if position is None else doors(type(position)) - {"embed"}
+        needs = opened | ({"cross"} if step == "cross" else set())
+        learned = position is not None and "bias" in opened and any(True for _ in position.parameters())
         asked = []
 
         def kernel(*, n_heads: int, head_dim: int, needs: tuple[str, ...] = (), chosen: PartSpec | None = None):
@@ -243,14 +254,14 @@ class Builder:
             if chosen is None:
                 self.kernel_asked = True
                 chosen = self.part("kernel", place.stack, place.index)
-            all_needs = frozenset(needs) | ({"bias"} & doors) | ({"cross"} if step == "cross" else set())
+            all_needs = frozenset(needs) | ({"bias"} & opened) | ({"cross"} if step == "cross" else set())
             given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | ({"learned-bias"} if learned else set())}
             made = bind(chosen, given)
             lacking = sorted(all_needs - made.honours)
             if lacking:
-                able = self.able(given, all_needs)
-                text = f"it cannot honour {' and '.join(lacking)}, which attention '{part.name}' needs here{able}"
-                raise SpecError([chosen.fault(text)])
+                names = able(self.registry, "kernel", lambda target: all_needs <= target.honours)
+                what = " and ".join(lacking)
+                raise SpecError([chosen.fault(f"it cannot honour {what}, which is needed here; {names} can")])
             return made
 
         given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place, "kernel": kernel}
@@ -270,32 +281,11 @@ class Builder:
         """Why this attention cannot serve in this place, and what can."""
         what = " and ".join(lacking)
         if step == "cross":
-            names = self.names("attention", lambda target: "cross" in target.honours)
-            return part.fault(f"it cannot honour {what}; write 'cross:' with one that can{names}")
+            names = able(self.registry, "attention", lambda target: "cross" in target.honours)
+            return part.fault(f"it cannot honour {what}; write 'cross:' with {names}")
         position = self.part("position", place.stack, place.index)
-        names = self.names("position", lambda t: {d for d in ("rotate", "bias") if getattr(t, d) is not getattr(Position, d)} <= honours)
-        return part.fault(f"it cannot honour {what}, which position '{position.name}' needs; position{names} can serve")
-
-    def able(self, given: Mapping[str, Any], needs: frozenset) -> str:
-        """`; 'a' or 'b' can`: the kernels that honour all needs."""
-        found = []
-        for entry in self.registry.variants("kernel"):
-            target = self.registry.load(entry)
-            honours = getattr(target, "honours", None)
-            if honours is not None and needs <= honours:
-                found.append(f"'{entry.variant.name}'")
-        return f"; {' or '.join(found)} can" if found else ""
-
-    def names(self, slot: str, test: Callable[[Any], bool]) -> str:
-        """` 'a', 'b' or 'c'`: the variants of a slot that pass a test."""
-        found = []
-        for entry in self.registry.variants(slot):
-            try:
-                if test(self.registry.load(entry)):
-                    found.append(f"'{entry.variant.name}'")
-            except (AttributeError, SpecError):
-                continue
-        return " " + ", ".join(found[:-1]) + (" or " if len(found) > 1 else "") + found[-1] if found else ""
+        names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= honours)
+        return part.fault(f"it cannot honour {what}, which position '{position.name}' needs; {names} can serve")
 
 
 @torch.no_grad()

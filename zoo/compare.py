@@ -6,16 +6,17 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .builder import bind_task, fit, make, sketch
 from .faults import Fault, SpecError, nearest
 from .library import Library
+from .reader import Reader
 from .shape import Shape
 from .signature import show
-from .spec import MODEL_SLOTS, ModelSpec, Node, PartSpec, Reader, Train
+from .spec import MODEL_SLOTS, ModelSpec, Node, PartSpec, Train
 
 SIDES = ("model", "shape", "task", "train")
 """What a row consists of; a path in `vary` begins with one of these or is a slot of the model."""
@@ -118,11 +119,10 @@ def read_comparison(library: Library, name: str) -> Comparison:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds = read_seeds(node, reader)
-    rows = [row for raw in raw_rows(node, library, reader) if (row := read_row(*raw, seeds, library, reader))]
-    reader.finish()
-    check_rows(rows, library, reader)
+    raw = raw_rows(node, library, reader)
+    rows = [row for name, sides in raw if (row := read_row(name, sides, seeds, library, reader))]
     rows += references(node, rows, reader)
-    names = [row.name for row in rows]
+    names = [name for name, _ in raw] + [row.name for row in rows[len(raw) :]]
     for twice in sorted({n for n in names if names.count(n) > 1}):
         reader.fail(node.fault(f"two rows are called '{twice}'; give them names of their own under 'rows'"))
     baseline = node.get("baseline").value if "baseline" in node.value else None
@@ -130,8 +130,8 @@ def read_comparison(library: Library, name: str) -> Comparison:
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
     reader.finish()
     base = next((row for row in rows if row.name == baseline), rows[0])
-    rows = [dataclasses.replace(row, differs=difference(base, row)) for row in rows]
-    return Comparison(name, tuple(rows), baseline or base.name)
+    rows = [dataclasses.replace(row, differs=difference(base.runs[0], row.runs[0])) for row in rows]
+    return Comparison(name, tuple(rows), base.name)
 
 
 def read_seeds(node: Node, reader: Reader) -> list[int]:
@@ -226,62 +226,60 @@ def put(node: Node, steps: list[str], value: Node) -> Node:
 
 
 def read_row(name: str, raw: dict[str, Node], seeds: list[int], library: Library, reader: Reader) -> Row | None:
+    """One row, its model built without weights and held against its task; None, and faults, where that fails."""
     if "task" not in raw:
         reader.fail(Fault(f"row '{name}' has no task"))
-        return None
     if "vocab_size" in raw["shape"].value:
         reader.fail(raw["shape"].fault("a comparison takes vocab_size from its tokenizer; leave it out", "vocab_size"))
+    before = len(reader.faults)
     model, shape = reader.model(raw["model"]), reader.shape(raw["shape"])
-    task, train = reader.part(raw["task"], "task"), reader.train(raw.get("train", Node({})))
-    if None in (model, shape, task, train):
+    task = reader.part(raw["task"], "task") if "task" in raw else None
+    train = reader.train(raw.get("train", Node({})))
+    if model and shape:
+        attempt(reader, lambda: sketch(model, shape, library.registry))
+        if task and len(reader.faults) == before:
+            attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
+    if None in (model, shape, task, train) or len(reader.faults) > before:
         return None
     return Row(name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds))
 
 
-def check_rows(rows: list[Row], library: Library, reader: Reader) -> None:
-    """Build every row's task and model without reading a file or drawing a weight."""
-    for row in rows:
-        run = row.runs[0]
-        checks = (
-            lambda run=run: fit(run.model, run.shape, run.make_task(), run.task),
-            lambda run=run: sketch(run.model, run.shape, library.registry),
-        )
-        for check in checks:
-            try:
-                check()
-            except SpecError as error:
-                reader.faults += error.faults
+def attempt(reader: Reader, check: Callable[[], Any]) -> None:
+    try:
+        check()
+    except SpecError as error:
+        reader.faults += error.faults
 
 
 def references(node: Node, rows: list[Row], reader: Reader) -> list[Row]:
     """A row for every reference, on the task and shape of the first row."""
-    if "references" not in node.value or not rows:
-        return []
-    first = rows[0].runs[0]
     out = []
-    for child in listed(node.get("references"), reader):
+    for child in listed(node.get("references"), reader) if "references" in node.value else ():
         part = reader.part(child, "reference")
-        if part is not None:
+        if part is not None and rows:
+            first = rows[0].runs[0]
             run = RunSpec(None, first.shape, first.task, None, 0, reference=part)
             out.append(Row(label(child), (run,)))
     return out
 
 
-def difference(base: Row, row: Row) -> dict[str, Any]:
-    """What a row has that the baseline has not: dotted path to value."""
-    mine, theirs = (flat(r.runs[0].plain()) for r in (row, base))
-    return {k: v for k, v in mine.items() if k not in theirs or theirs[k] != v} if row is not base else {}
+def difference(base: RunSpec, run: RunSpec) -> dict[str, str]:
+    """What a run has that the baseline has not: slot or dotted setting to what stands there."""
+    mine, theirs = facets(run), facets(base)
+    return {k: v for k, v in mine.items() if theirs.get(k) != v}
 
 
-def flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as dotted paths; the model's slots without their prefix, a part's name as the part itself."""
-    if not isinstance(value, Mapping):
-        return {prefix: value}
-    out: dict[str, Any] = {}
-    for key, child in value.items():
-        path = prefix if key == "name" else f"{prefix}.{key}".strip(".")
-        out |= flat(child, "" if path == "model" else path)
-    return out
+def facets(run: RunSpec) -> dict[str, str]:
+    """Everything that makes a run, one line a slot or setting, in short words."""
+    out = {}
+    if run.model is not None:
+        out |= {slot: value.label() for slot, value in run.model.slots.items()}
+        out |= {"share": show(run.model.share)} if run.model.share else {}
+    for owner, record in (("shape", run.shape), ("train", run.train)):
+        for f in dataclasses.fields(record) if record is not None else ():
+            value = getattr(record, f.name)
+            out[f"{owner}.{f.name}"] = value.label() if isinstance(value, PartSpec) else show(value)
+    return out | {"task": run.task.label()}
 
 
 def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:

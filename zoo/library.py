@@ -11,7 +11,8 @@ from typing import Any
 from . import registry as registries
 from . import yaml
 from .faults import Fault, SpecError, nearest
-from .spec import Node, Reader
+from .reader import Reader
+from .spec import Node
 from .signature import show
 
 SECTIONS = ("plugins", "defaults", "shapes", "models", "comparisons")

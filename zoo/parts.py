@@ -23,7 +23,7 @@ from .signature import Part
 
 __all__ = [
     "Absent", "Architecture", "Attention", "AttentionContext", "Batch", "Cache", "Embedding", "Kernel", "Mask",
-    "OutLinear", "Part", "Place", "Position", "Residual", "Shape",
+    "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "doors",
 ]  # fmt: skip
 
 
@@ -91,12 +91,10 @@ class Position(nn.Module):
         """What is added to the scores: [1 or B, H, T, S], or None."""
         return None
 
-    @property
-    def opens(self) -> frozenset[str]:
-        """The doors that this position opens, of `embed`, `rotate` and `bias`."""
-        return frozenset(
-            door for door in ("embed", "rotate", "bias") if getattr(type(self), door) is not getattr(Position, door)
-        )
+
+def doors(position: type[Position]) -> frozenset[str]:
+    """The doors that a class of positions opens, of `embed`, `rotate` and `bias`."""
+    return frozenset(d for d in ("embed", "rotate", "bias") if getattr(position, d) is not getattr(Position, d))
 
 
 class Kernel(nn.Module):

@@ -1,4 +1,4 @@
-"""What a run would cost, counted on a model without weights.
+"""What a comparison would run and what that would cost, counted on models without weights.
 
 B batch, S source tokens, T target tokens.
 """
@@ -8,9 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from tabulate import tabulate
 from torch.utils.flop_counter import FlopCounterMode
 
+from .builder import sketch
+from .compare import Comparison, Row
 from .parts import Architecture, Kernel
+from .report import units
+from .train import n_steps
+
+MANY_EPOCHS = 5
+"""Passes over the training text above which a small model is expected to memorise it."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +92,43 @@ def activation_bytes(model: Architecture, task, batch_size: int) -> int:
         logits = model(source, target, aligned=task.aligned)
         torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
     return sum(kept.values())
+
+
+def table(comparison: Comparison, registry) -> str:
+    """One line per row of the comparison, and how many runs, steps and epochs they are. Reads the data."""
+    rows, epochs = [], []
+    for row in comparison.rows:
+        if row.runs[0].model is not None:
+            line, passes = planned(row, registry)
+            rows.append(line)
+            epochs.append(passes)
+    headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
+    lines = [tabulate(rows, headers, disable_numparse=True, colalign=["left", *["right"] * 4, "left", *["right"] * 3])]
+    runs = sum(len(row.runs) for row in comparison.rows)
+    lines.append(f"{runs} runs; memory is an estimate for one training step in float32")
+    if max(filter(None, epochs), default=0) > MANY_EPOCHS:
+        lines.append(f"more than {MANY_EPOCHS} epochs: small models memorise by then; the best on dev is what counts")
+    return "\n".join(lines)
+
+
+def planned(row: Row, registry) -> tuple[list[str], float | None]:
+    """A row's cells, and its passes over the training split."""
+    run = row.runs[0]
+    task = run.make_task()
+    task.prepare()
+    counted = cost(sketch(run.model, run.sized(task), registry), task, run.train.batch_size)
+    steps = n_steps(run.train, task)
+    weight = float(task.batch(64, torch.Generator().manual_seed(0)).weight.sum()) / 64
+    passes = steps * run.train.batch_size * run.train.accumulate * weight / task.train_tokens if task.train_tokens else None
+    cells = [
+        row.name,
+        units.count(counted.parameters),
+        units.flops(counted.flops_per_token),
+        units.size(counted.kv_bytes_per_token),
+        units.size(counted.memory_bytes),
+        ", ".join(counted.kernels),
+        str(len(row.runs)),
+        f"{steps:,}",
+        units.epochs(passes),
+    ]
+    return cells, passes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from .library import Library, own_document
 from .measure import METRICS
 from .parts import Architecture
 from .plan import Cost, cost
-from .pool import Job, State, run_all
+from .pool import Job
 from .registry import discover
-from .runs import Run, cores, write_json
+from .runs import Run, write_json
 from .spec import PartSpec, Train
 from .tasks import Reference, Task
 
@@ -128,10 +128,3 @@ def folder(out: Path, name: str) -> Path:
     path = out / name
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def train_all(
-    jobs: Sequence[Job], *, workers: int | None = None, progress: Callable[[Sequence[State]], None] = lambda states: None
-) -> list[State]:
-    """Train what is missing, on as many processes as there are cores unless `workers` says otherwise."""
-    return run_all(jobs, workers=workers or cores(), progress=progress)

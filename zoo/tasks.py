@@ -105,6 +105,7 @@ class Task:
     """
 
     has_source: bool = False
+    source_hint: str = ""  # what would give the task a source, where it has none: "give it '…'"
     asks_in_target: bool = False  # real target tokens of weight 0 are questions
     aligned: bool = False
     source_len: int = 0  # longest source and target, in tokens

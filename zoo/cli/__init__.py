@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from zoo import SpecError, __version__
 from zoo.faults import nearest
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "list": ("catalogue:list_variants", "Show the variants that there are, by slot."),
+    "show": ("documents:show_part", "Explain a variant: its formula, its options, its paper."),
     "plugins": ("catalogue:list_plugins", "Show the plugins, and what became of each."),
+    "validate": ("documents:validate", "Report every fault of a file."),
+    "config": ("documents:config", "Print a comparison with everything filled in."),
+    "schema": ("documents:schema", "Print the JSON schema of a file."),
+    "plan": ("runs:plan", "Show what would run and what it would cost."),
+    "run": ("runs:run", "Train what is missing and print the table."),
+    "report": ("runs:report", "Draw the table again from the runs."),
 }
 """Name to `module:function` under `zoo.cli`, and what the help says of it."""
 
@@ -39,6 +47,10 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [CompletionItem(n, help=text) for n, (_, text) in COMMANDS.items() if n.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):

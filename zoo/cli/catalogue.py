@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import groupby
 
 import click
 from click.shell_completion import CompletionItem
 
 from zoo.hooks import SLOTS
-from zoo.registry import HOME, Entry, Plugin, discover
+from zoo.registry import HOME, Entry, Plugin, Registry, discover
 
 from . import discovered
 
@@ -42,26 +41,41 @@ def _items(slot: str | None) -> list[CompletionItem]:
 @click.argument("slot", required=False, shell_complete=complete_slot)
 @click.argument("glob", required=False, shell_complete=complete_name)
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
-def list_variants(slot: str | None, glob: str | None, as_json: bool) -> None:
+@click.option("--matrix", is_flag=True, help="The pairs of parts that refuse each other, and why.")
+def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: bool) -> None:
     """Show the variants that there are, by slot.
 
     SLOT is one of the places of a model or a training: position, norm, ffn, task, ...; GLOB picks names, such as
     'r*' or 'myplugin:*'. A pattern alone looks in all slots.
     """
     registry = discovered()
+    if matrix:
+        _list_refusals(registry, slot, as_json)
+        return
     if slot and slot not in SLOTS and not glob and set(slot) & set("*?["):
         slot, glob = None, slot
     entries = registry.variants(slot, glob)
     if as_json:
         click.echo(_json([_variant_row(entry) for entry in entries]))
         return
-    offers = Counter((entry.variant.slot, entry.variant.name) for entry in registry.entries)
     for name, group in groupby(entries, lambda entry: entry.variant.slot):
         click.echo(f"{click.style(name, bold=True)}: {SLOTS[name]}")
-        rows = [(_shown(entry, offers), entry) for entry in group]
-        width = max(len(shown) for shown, _ in rows)
-        for shown, entry in rows:
-            click.echo(f"  {shown:{width}}  {_described(entry)}")
+        rows = [(registry.spelling(entry), entry) for entry in group]
+        width = max(len(written) for written, _ in rows)
+        for written, entry in rows:
+            click.echo(f"  {written:{width}}  {_described(entry)}")
+
+
+def _list_refusals(registry: Registry, slot: str | None, as_json: bool) -> None:
+    """Every refusal, or those that a slot has a part in; each as soon as it is found."""
+    from ..matrix import refusals
+
+    found = (r for r in refusals(registry) if slot is None or any(part.startswith(f"{slot}:") for part in r.parts))
+    if as_json:
+        click.echo(_json([{"parts": list(r.parts), "reason": r.reason} for r in found]))
+        return
+    for refusal in found:
+        click.echo(f"{' x '.join(click.style(part, bold=True) for part in refusal.parts)}  {refusal.reason}")
 
 
 @click.command("plugins")
@@ -76,12 +90,6 @@ def list_plugins(as_json: bool) -> None:
     for plugin in plugins:
         state = f"{plugin.variants} variants" if plugin.status == "ok" else f"{plugin.status}: {plugin.cause}"
         click.echo(f"{plugin.plugin:{width}}  {plugin.distribution} {plugin.version}  {plugin.source}  {state}")
-
-
-def _shown(entry: Entry, offers: Counter) -> str:
-    """The name as it has to be written: with its plugin where another offers it too."""
-    variant = entry.variant
-    return variant.name if offers[variant.slot, variant.name] == 1 else f"{entry.plugin}:{variant.name}"
 
 
 def _described(entry: Entry) -> str:

@@ -1,0 +1,24 @@
+PYTHON ?= python3
+PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
+
+.PHONY: demo test test-all bench clean
+
+demo: .venv/installed  ## train and compare five models on the text that Python ships
+	.venv/bin/zoo run registry.yaml quickstart
+
+test: .venv/installed  ## the default test suite
+	$(PYTEST) -n auto
+
+test-all: .venv/installed  ## also every combination of parts and every slow run
+	$(PYTEST) -n auto -m "exhaustive or not exhaustive"
+
+bench: .venv/installed  ## timings of every variant side by side
+	$(PYTEST) benchmarks --benchmark-only
+
+clean:
+	rm -rf .venv build *.egg-info runs
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install -q -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,111 @@
+"""`zoo validate`, `zoo schema`, `zoo config` and `zoo show`: what a file and a part say, without training."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import click
+
+from .. import yaml
+from ..compare import Comparison, read_comparison
+from ..faults import SpecError, nearest
+from ..hooks import SLOTS
+from ..library import Library, open_library
+from ..signature import REQUIRED, read, show
+from . import discovered, discovery, warn
+from .catalogue import complete_part
+
+SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="Change a value of the file; repeatable.")
+FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+def opened(file: Path, name: str | None = None, sets: tuple[str, ...] = ()) -> Library:
+    """The library of a file under the options before the command, with a line for each plugin that does not work."""
+    library = open_library(file, name=name, overrides=sets, **discovery())
+    warn(library.registry)
+    return library
+
+
+def chosen(library: Library, name: str | None) -> Comparison:
+    """The comparison of that name, or the file's only one. Raises `SpecError`."""
+    own = library.documents[0]
+    names = list(own.value.get("comparisons", {}))
+    if name is None and len(names) != 1:
+        told = f"it holds {', '.join(names)}; name one" if names else "it holds no comparison"
+        raise SpecError(f"{own.name}: {told}")
+    return read_comparison(library, name or names[0])
+
+
+@click.command()
+@FILE
+@SETS
+def validate(file: Path, sets: tuple[str, ...]) -> None:
+    """Read FILE and report every fault in it, by file:line:column."""
+    library = opened(file, sets=sets)
+    own = Library(library.documents[:1], library.registry)
+    reader = library.reader()
+    checks = [
+        *(lambda n=node: reader.shape(library.expand("shape", n, reader)) for node in own.section("shapes").values()),
+        *(lambda n=node: reader.model(library.expand("model", n, reader)) for node in own.section("models").values()),
+        *(lambda n=name: read_comparison(library, n) for name in own.section("comparisons")),
+    ]
+    for check in checks:
+        try:
+            check()
+        except SpecError as error:
+            reader.faults += error.faults
+    reader.faults.sort(key=lambda fault: [int(n) for n in fault.where.rsplit(":", 2)[1:] if n.isdigit()])
+    reader.finish()
+    counts = {kind: len(own.section(kind)) for kind in ("shapes", "models", "comparisons")}
+    click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON schema of a file, with the options of every variant."""
+    from ..schema import schema as make
+
+    click.echo(json.dumps(make(discovered()), indent=2))
+
+
+@click.command()
+@FILE
+@click.argument("name", required=False)
+@SETS
+def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
+    """Print the comparison NAME of FILE with every name resolved and every default filled in."""
+    library = opened(file, name, sets)
+    comparison = chosen(library, name)
+    document = {"comparisons": {comparison.name: comparison.plain()}}
+    wanted = {k: [str(v) for v in values] for k, values in library.discovery.items() if k in ("files", "disable") and values}
+    click.echo(yaml.dump({"plugins": wanted, **document} if wanted else document), nl=False)
+
+
+@click.command("show")
+@click.argument("part", metavar="SLOT:NAME", shell_complete=complete_part)
+def show_part(part: str) -> None:
+    """Explain a variant: what it does, its formula, its paper, its options."""
+    registry = discovered()
+    slot, colon, name = part.partition(":")
+    if not colon or slot not in SLOTS:
+        near = nearest(slot, SLOTS) if colon else f"; write SLOT:NAME, such as '{next(iter(SLOTS))}:{part}'"
+        raise SpecError(f"there is no slot '{slot}'{near}" if colon else f"'{part}' names no slot{near}")
+    entry = registry.find(slot, name)
+    target = registry.load(entry)
+    variant = entry.variant
+    signature = read(target, slot, variant.fixed)
+    click.echo(f"{click.style(f'{slot}:{variant.name}', bold=True)}  {variant.summary}")
+    if text := inspect.getdoc(target):
+        click.echo(f"\n{text}")
+    if variant.fixed:
+        click.echo(f"\nfixes: {', '.join(f'{k}={show(v)}' for k, v in variant.fixed.items())}")
+    click.echo("\noptions:" if signature.options else "\noptions: none")
+    width = max(map(len, signature.options), default=0)
+    for option in signature.options.values():
+        default = "required" if option.default is REQUIRED else f"default {show(option.default)}"
+        default = "default: the model's" if option.slot and option.default is None else default
+        click.echo(f"  {option.name:{width}}  {option.expected} ({default})")
+    click.echo(f"\npaper: {variant.paper or 'none'}")
+    click.echo(f"from: {entry.distribution} {entry.version}, plugin '{entry.plugin}', {target.__module__}:{target.__qualname__}")

@@ -1,0 +1,188 @@
+"""Raw values to typed specs, with every fault at once and each where it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import signature
+from .faults import Fault, SpecError, nearest
+from .hooks import SLOTS
+from .shape import Shape
+from .signature import REQUIRED, Field, show
+from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, SlotSpec, Train
+
+
+class Reader:
+    """Reads nodes into records and keeps every fault; `finish` raises them all."""
+
+    def __init__(self, registry, defaults: Node = Node({})):
+        self.registry = registry
+        self.defaults = defaults
+        self.faults: list[Fault] = []
+
+    def finish(self) -> None:
+        if self.faults:
+            raise SpecError(dict.fromkeys(self.faults))
+
+    def fail(self, fault: Fault) -> None:
+        self.faults.append(fault)
+
+    def mapping(self, node: Node, what: str) -> Node:
+        """The node if it is a mapping, else an empty one and a fault."""
+        if isinstance(node.value, Mapping):
+            return node
+        self.fail(node.fault(f"{what} is {show(node.value)}; it should be a mapping"))
+        return Node({}, node.path, node.document)
+
+    def fields(self, node: Node, fields: Mapping[str, Field], owner: str, skip: tuple[str, ...] = ()) -> dict:
+        """The values of a mapping, each checked against its field. `skip` are keys that someone else reads."""
+        for key, child in node.items():
+            if key not in fields and key not in skip:
+                near = nearest(key, fields)
+                known = "" if near or not fields else f"; it has {', '.join(fields)}"
+                self.fail(node.fault(f"{owner} has no option {show(key)}{near}{known}", key))
+        out = {}
+        for name, f in fields.items():
+            try:
+                out[name] = self.field(node, f, owner)
+            except SpecError as error:
+                self.faults += error.faults
+        return out
+
+    def field(self, node: Node, f: Field, owner: str) -> Any:
+        if f.name not in node.value:
+            if f.default is REQUIRED:
+                raise SpecError([node.fault(f"{owner} needs '{f.name}', {f.expected}")])
+            if f.slot is None:
+                return f.default
+            child = Node(f.default) if f.default is not None else self.default(f.slot)
+        else:
+            child = node.get(f.name)
+        if f.slot is not None:
+            return None if child is None else self.part(child, f.slot)
+        try:
+            return f.check(child.plain())
+        except ValueError as error:
+            raise SpecError([child.fault(f"{owner}.{f.name} is {error}")]) from None
+
+    def default(self, slot: str) -> Node | None:
+        """What fills a slot that nobody wrote; a model's own slots are left to the model."""
+        return self.defaults.get(slot) if slot in self.defaults.value and slot not in MODEL_SLOTS else None
+
+    def part(self, node: Node, slot: str) -> PartSpec | None:
+        """`name`, or `{name: …, option: value, …}`."""
+        value = node.value
+        name = value.get("name") if isinstance(value, Mapping) else value
+        name = name.value if isinstance(name, Node) else name
+        if not isinstance(name, str):
+            text = f"{slot} is {show(node.plain())}; it should be a name, or a mapping with a 'name'"
+            self.fail(node.fault(text))
+            return None
+        options = node if isinstance(value, Mapping) else Node({}, node.path, node.document)
+        at = node.get("name") if isinstance(value, Mapping) else node
+        try:
+            entry = self.registry.find(slot, name)
+            target = self.registry.load(entry)
+            sig = signature.read(target, slot, entry.variant.fixed)
+        except SpecError as error:
+            self.faults += [at.fault(f.text) for f in error.faults]
+            return None
+        except (ValueError, NameError) as error:
+            self.fail(at.fault(f"{slot} '{name}' cannot be used: {error}"))
+            return None
+        before = len(self.faults)
+        values = self.fields(options, sig.options, f"{slot} '{name}'", skip=("name",))
+        fixed = {k: self.part(Node(v), k) if k in SLOTS else v for k, v in entry.variant.fixed.items()}
+        if len(self.faults) > before:
+            return None
+        defaults = {k: f.default for k, f in sig.options.items() if f.slot is None and f.default is not REQUIRED}
+        return PartSpec(slot, name, values, fixed, target, sig.requests, defaults, entry, node)
+
+    def layered(self, node: Node, slot: str) -> Layered | None:
+        """`x`, `[a, b]` or `{first: [a], repeat: [b]}`."""
+        value, kind = node.value, "attention" if slot == "cross" else slot
+        groups = {"repeat": node}
+        if isinstance(value, Mapping) and ("first" in value or "repeat" in value):
+            for key, _ in node.items():
+                if key not in ("first", "repeat"):
+                    self.fail(node.fault(f"beside 'first' and 'repeat' nothing else may stand, and {show(key)} does", key))
+            if "repeat" not in value:
+                self.fail(node.fault(f"{slot} has 'first' and no 'repeat'"))
+                return None
+            groups = dict(node.items())
+        parts = {}
+        for key in ("first", "repeat"):
+            if key not in groups:
+                continue
+            group = groups[key]
+            nodes = [n for _, n in group.items()] if isinstance(group.value, list | tuple) else [group]
+            if not nodes:
+                self.fail(group.fault(f"{slot} is an empty list; it should name at least one"))
+            parts[key] = tuple(self.part(n, kind) for n in nodes)
+        if not all(p and all(p) for p in parts.values()):
+            return None
+        if slot in WHOLE and sum(map(len, parts.values())) > 1:
+            self.fail(node.fault(f"{slot} is a list; a model has one, not one per layer"))
+            return None
+        return Layered(**parts)
+
+    def slot(self, node: Node, slot: str) -> SlotSpec | None:
+        """Any of the four forms: `x`, `[a, b]`, `{first, repeat}`, `{encoder, decoder}`."""
+        value = node.value
+        if not (isinstance(value, Mapping) and ("encoder" in value or "decoder" in value)):
+            layered = self.layered(node, slot)
+            return layered and SlotSpec({None: layered}, node)
+        stacks = {}
+        for stack, child in node.items():
+            if stack not in ("encoder", "decoder"):
+                self.fail(node.fault(f"beside 'encoder' and 'decoder' nothing else may stand, and {show(stack)} does", stack))
+            else:
+                stacks[stack] = self.layered(child, slot)
+        return SlotSpec(stacks, node) if all(stacks.values()) else None
+
+    def model(self, node: Node) -> ModelSpec | None:
+        """A mapping of slots to values; what is not written comes from the defaults."""
+        node = self.mapping(node, "model")
+        slots: dict[str, SlotSpec | None] = {}
+        share = None
+        for key, child in node.items():
+            if key == "share":
+                share = child.value
+                if not isinstance(share, int) or isinstance(share, bool) or share < 1:
+                    self.fail(child.fault(f"share is {show(share)}; it should be an integer of at least 1"))
+            elif key in MODEL_SLOTS:
+                slots[key] = self.slot(child, key)
+            else:
+                self.fail(node.fault(f"a model has no slot {show(key)}{nearest(key, MODEL_SLOTS)}", key))
+        given = frozenset(slots)
+        for key, child in self.defaults.items():
+            if key in MODEL_SLOTS and slots.get(key) is None:  # one that is faulty too: the others are still checked
+                slots[key] = self.slot(child, key)
+        missing = [s for s in MODEL_SLOTS if s not in slots and s != "cross"]
+        if missing:
+            self.fail(node.fault(f"the model says nothing of {', '.join(missing)}"))
+        if missing or not all(slots.values()):
+            return None
+        return ModelSpec({s: slots[s] for s in MODEL_SLOTS if s in slots}, share, given, node)
+
+    def record(self, node: Node, cls: type, owner: str) -> Any:
+        """A mapping as a dataclass; its own refusals are faults at the fields that they name."""
+        node = self.mapping(node, owner)
+        before = len(self.faults)
+        values = self.fields(node, signature.fields_of(cls), owner)
+        if len(self.faults) > before:
+            return None
+        try:
+            return cls(**values)
+        except SpecError as error:
+            for fault in error.faults:
+                key = fault.path[0] if fault.path and fault.path[0] in node.value else None
+                self.fail((node.get(key) if key else node).fault(fault.text))
+            return None
+
+    def shape(self, node: Node) -> Shape | None:
+        return self.record(node, Shape, "shape")
+
+    def train(self, node: Node) -> Train | None:
+        return self.record(node, Train, "train")
