@@ -106,7 +106,16 @@ class Registry:
         found = [e for e in self.variants(slot) if e.variant.name == bare and owner in e.owners]
         if len(found) == 1:
             return found[0]
-        raise NotFound(_clash(slot, bare, found) if found else self._missing(slot, owner, bare))
+        raise NotFound(self._clash(slot, bare, found) if found else self._missing(slot, owner, bare))
+
+    def spelling(self, entry: Entry) -> str:
+        """The name that `find` takes for this entry: bare while unique, else after its plugin or distribution."""
+        key = (entry.variant.slot, entry.variant.name)
+        rivals = [e for e in self.entries if (e.variant.slot, e.variant.name) == key]
+        if len(rivals) == 1:
+            return entry.variant.name
+        unique = len({e.plugin for e in rivals}) == len(rivals)
+        return f"{entry.plugin if unique else entry.distribution}:{entry.variant.name}"
 
     def load(self, entry: Entry) -> Callable[..., Any]:
         """Import what the entry stands for. Raises `PluginError` from the original error."""
@@ -116,6 +125,11 @@ class Registry:
         except (Exception, SystemExit) as error:
             what = f"{entry.variant.slot} '{entry.variant.name}' of plugin {Origin.__str__(entry)}"
             raise PluginError(f"{what} cannot be loaded: {_reason(error)}") from error
+
+    def _clash(self, slot: str, name: str, found: list[Entry]) -> str:
+        owners = " and ".join(map(Origin.__str__, found))
+        ways = " or ".join(f"'{self.spelling(e)}'" for e in found)
+        return f"{'two' if len(found) == 2 else len(found)} plugins offer {slot} '{name}': {owners}; write {ways}"
 
     def _missing(self, slot: str, owner: str, name: str) -> str:
         asked = [p for p in self.plugins if owner in ("", p.plugin, p.distribution)]
@@ -128,14 +142,6 @@ class Registry:
         else:
             said += nearest(name, [e.variant.name for e in self.variants(slot) if owner in e.owners])
         return "; ".join([said, *(str(p) for p in asked if p.status != "ok")])
-
-
-def _clash(slot: str, name: str, found: list[Entry]) -> str:
-    unique = len({e.plugin for e in found}) == len(found)
-    owners = " and ".join(map(Origin.__str__, found))
-    ways = " or ".join(f"'{e.plugin if unique else e.distribution}:{name}'" for e in found)
-    count = "two" if len(found) == 2 else len(found)
-    return f"{count} plugins offer {slot} '{name}': {owners}; write {ways}"
 
 
 def discover(
