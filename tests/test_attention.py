@@ -1,0 +1,351 @@
+"""Attention against torch's own, and the worked example `Apple shares fell sharply`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from contexts import context, keep
+from torch import nn
+
+from zoo.cache import Cell
+from zoo.parts import Absent, Kernel, OutLinear, Position, Shape
+from zoo_plugins.attention import MultiHead, nothing
+from zoo_plugins.kernel import Flash, Naive, Tiled, score
+from zoo_plugins.position import Rope
+
+SHAPE = Shape(d_model=20, n_heads=4, max_len=16)  # heads 5 wide: no scale is a power of two
+KERNELS = [Naive, Flash, Tiled]
+
+
+def layer_norm(dim: int = SHAPE.d_model) -> nn.Module:
+    return nn.LayerNorm(dim)
+
+
+def multi_head(kernel=Naive, shape=SHAPE, **options) -> MultiHead:
+    torch.manual_seed(0)
+    made = MultiHead(shape, kernel, layer_norm, **options)
+    for weight in made.parameters():
+        nn.init.normal_(weight, std=0.4)
+    return made
+
+
+def drawn(*size: int) -> torch.Tensor:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(1))
+
+
+class Listening(Kernel):
+    """Remembers what it was asked for and told, and gives the values back."""
+
+    honours = Naive.honours
+
+    def __init__(self, n_heads, head_dim, needs):
+        super().__init__()
+        self.asked = (n_heads, head_dim, needs)
+
+    def forward(self, q, k, v, ctx):
+        self.told = ctx
+        return v if v.shape[1] == q.shape[1] and v.shape[2] == q.shape[2] else torch.zeros_like(q)
+
+
+class Forbidden(Position):
+    def rotate(self, q, k, *ready):
+        raise AssertionError("keys of another sequence have no position in this one")
+
+
+# Against torch.nn.MultiheadAttention
+
+
+def theirs(ours: MultiHead) -> nn.MultiheadAttention:
+    """Torch's multi-head attention with our weights."""
+    made = nn.MultiheadAttention(SHAPE.d_model, SHAPE.n_heads, bias=True, batch_first=True)
+    with torch.no_grad():
+        made.in_proj_weight.copy_(torch.cat([ours.q.weight, ours.k.weight, ours.v.weight]))
+        made.in_proj_bias.copy_(torch.cat([ours.q.bias, ours.k.bias, ours.v.bias]))
+        made.out_proj.weight.copy_(ours.out.weight)
+        made.out_proj.bias.copy_(ours.out.bias)
+    return made
+
+
+PADS = keep("1111111", "11111..", ".111111")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("facts", ["", "causal", "pads", "causal pads"])
+def test_self_attention_is_torchs(facts, kernel):
+    ours, x = multi_head(kernel, bias=True), drawn(3, 7, 20)
+    real = PADS if "pads" in facts else torch.ones_like(PADS)
+    out = ours(x, x, context(7, 7, causal="causal" in facts, keep=PADS if "pads" in facts else None))
+    # Torch's masks say which keys are hidden, ours which may be seen.
+    hidden = torch.ones(7, 7, dtype=torch.bool).triu(1) if "causal" in facts else None
+    right, _ = theirs(ours)(x, x, x, attn_mask=hidden, key_padding_mask=~real)
+    torch.testing.assert_close(out[real], right[real], atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_cross_attention_is_torchs(kernel):
+    ours, x, memory = multi_head(kernel, bias=True), drawn(3, 4, 20), drawn(3, 7, 20) + 1
+    out = ours(x, memory, context(4, 7, keep=PADS, position=Forbidden(SHAPE)))
+    right, _ = theirs(ours)(x, memory, memory, key_padding_mask=~PADS)
+    torch.testing.assert_close(out, right, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_torchs(kernel):
+    ours = multi_head(kernel, bias=True)
+    their, x = theirs(ours), drawn(3, 7, 20)
+    ours(x, x, context(7, 7, causal=True)).square().sum().backward()
+    hidden = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    their(x, x, x, attn_mask=hidden, need_weights=False)[0].square().sum().backward()
+    grads = torch.cat([ours.q.weight.grad, ours.k.weight.grad, ours.v.weight.grad])
+    torch.testing.assert_close(grads, their.in_proj_weight.grad, atol=2e-4, rtol=1e-4)
+    torch.testing.assert_close(ours.out.weight.grad, their.out_proj.weight.grad, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_an_empty_source_gives_nothing_but_the_bias(kernel):
+    ours, x = multi_head(kernel, bias=True), drawn(3, 4, 20)
+    out = ours(x, x[:, :0], context(4, 0))
+    torch.testing.assert_close(out, ours.out.bias.expand(3, 4, 20))
+    assert ours(x[:, :0], x[:, :0], context(0, 0)).shape == (3, 0, 20)
+
+
+# Heads that share keys
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_shared_key_heads_equal_multi_head_with_repeated_weights(groups, kernel):
+    few, all_, x = multi_head(kernel, kv_heads=groups), multi_head(kernel), drawn(3, 7, 20)
+    told = context(7, 7, causal=True)
+
+    def copied(order: list[int]) -> torch.Tensor:
+        with torch.no_grad():
+            all_.q.weight.copy_(few.q.weight)
+            all_.out.weight.copy_(few.out.weight)
+            for one, many in ((few.k, all_.k), (few.v, all_.v)):
+                many.weight.copy_(one.weight.view(groups, 5, 20)[order].reshape(20, 20))
+        return all_(x, x, told)
+
+    assert few.k.weight.shape == few.v.weight.shape == (groups * 5, 20)
+    repeated, tiled = {1: ([0, 0, 0, 0], None), 2: ([0, 0, 1, 1], [0, 1, 0, 1])}[groups]
+    torch.testing.assert_close(few(x, x, told), copied(repeated), atol=2e-6, rtol=1e-5)
+    assert tiled is None or not torch.allclose(few(x, x, told), copied(tiled), atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "heads, groups, near",
+    [(4, 3, "2 and 4"), (3, 2, "1 and 3"), (33, 2, "1 and 3"), (4, 0, "1"), (4, -2, "1"), (4, 8, "4")],
+)
+def test_key_heads_must_divide_heads(heads, groups, near):
+    said = f"kv_heads {groups} does not divide n_heads {heads}; the nearest that do: {near}$"
+    with pytest.raises(ValueError, match=said):
+        multi_head(shape=Shape(d_model=5 * heads, n_heads=heads), kv_heads=groups)
+
+
+@pytest.mark.parametrize(
+    "option, said",
+    [
+        ({"window": 0}, "window is 0"),
+        ({"softcap": 0.0}, "softcap is 0.0"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"head_dim": 0}, "head_dim is 0"),
+    ],
+)
+def test_impossible_numbers_are_refused(option, said):
+    with pytest.raises(ValueError, match=said):
+        multi_head(**option)
+
+
+# Options
+
+
+def test_names_of_the_weights():
+    full = multi_head(bias=True, qk_norm="head", sinks=True)
+    linears = [f"{name}.{kind}" for name in ("q", "k", "v", "out") for kind in ("weight", "bias")]
+    norms = [f"{name}.{kind}" for name in ("q_norm", "k_norm") for kind in ("weight", "bias")]
+    assert sorted(n for n, _ in full.named_parameters()) == sorted([*linears, *norms, "sink"])
+    assert isinstance(full.out, OutLinear)
+    assert [n for n, _ in multi_head().named_parameters()] == ["q.weight", "k.weight", "v.weight", "out.weight"]
+
+
+def test_biases_by_name():
+    made = multi_head(bias=["q", "out"])
+    assert made.q.bias is not None and made.out.bias is not None
+    assert made.k.bias is None and made.v.bias is None
+
+
+def test_head_dim_may_differ_from_the_shapes():
+    made, x = multi_head(head_dim=3, kv_heads=2), drawn(2, 7, 20)
+    assert made.q.weight.shape == (12, 20) and made.v.weight.shape == (6, 20)
+    assert made(x, x, context(7, 7)).shape == (2, 7, 20)
+    wide = multi_head(shape=Shape(d_model=20, n_heads=3, head_dim=7))
+    assert wide.q.weight.shape == (21, 20) and wide.kernel.__class__ is Naive
+
+
+def test_the_kernel_is_asked_for_what_the_options_need():
+    assert multi_head(Listening).kernel.asked == (4, 5, ())
+    options = dict(dropout=0.1, sinks=True, softcap=2.0, window=3, head_dim=6)
+    assert multi_head(Listening, **options).kernel.asked == (4, 6, ("window", "softcap", "sink", "dropout"))
+
+
+def test_the_kernel_is_told_the_options():
+    made, x = multi_head(Listening, scale=0.3, softcap=2.0, sinks=True, dropout=0.1, window=3), drawn(2, 7, 20)
+    made(x, x, context(7, 7, causal=True))
+    told = made.kernel.told
+    assert (told.scale, told.softcap, told.dropout, told.mask.window) == (0.3, 2.0, 0.1, 3)
+    assert told.sink is made.sink and told.mask.causal
+    made(x, x.clone(), context(7, 7))
+    assert made.kernel.told.mask.window is None, "distance to another sequence means nothing"
+    made.eval()(x, x, context(7, 7))
+    assert made.kernel.told.dropout == 0
+
+
+@pytest.mark.parametrize("kind, widths", [("none", (5, 5)), ("head", (5, 5)), ("full", (20, 10))])
+def test_norms_of_queries_and_keys(kind, widths):
+    made, x = multi_head(qk_norm=kind, kv_heads=2), drawn(2, 7, 20)
+    q, k, v = made.project(x, x, context(7, 7))
+    for linear, norm, got, width in ((made.q, made.q_norm, q, widths[0]), (made.k, made.k_norm, k, widths[1])):
+        right = linear(x).unflatten(-1, (-1, width))
+        if kind != "none":
+            right = F.layer_norm(right, (width,), norm.weight, norm.bias)
+        torch.testing.assert_close(got, right.flatten(2).unflatten(-1, (-1, 5)).transpose(1, 2))
+    torch.testing.assert_close(v, made.v(x).unflatten(-1, (2, 5)).transpose(1, 2))
+
+
+def test_a_window_hides_all_that_is_as_far_as_it_is_wide():
+    made, x = multi_head(window=3), drawn(1, 7, 20)
+    before = made(x, x, context(7, 7, causal=True))
+    other = x.clone()
+    other[:, 2] += 1
+    changed = (made(other, other, context(7, 7, causal=True)) - before).abs().amax(-1)[0] > 1e-6
+    assert changed.tolist() == [False, False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize("kernel", [Naive, Flash])
+def test_dropout_is_for_training_alone(kernel):
+    made, plain, x = multi_head(kernel, dropout=0.5), multi_head(kernel), drawn(2, 7, 20)
+    told = context(7, 7, causal=True)
+    assert not torch.equal(made(x, x, told), made(x, x, told))
+    made.eval()
+    assert torch.equal(made(x, x, told), made(x, x, told))
+    assert torch.equal(made(x, x, told), plain(x, x, told))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_without_positions_the_order_does_not_matter(kernel):
+    made, x, order = multi_head(kernel), drawn(2, 7, 20), [3, 0, 6, 1, 5, 2, 4]
+    out = made(x, x, context(7, 7))
+    y = x[:, order]
+    torch.testing.assert_close(made(y, y, context(7, 7)), out[:, order], atol=2e-6, rtol=1e-5)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("window", [None, 3])
+def test_reading_in_pieces_equals_reading_at_once(window, kernel):
+    shape = Shape(d_model=24, n_heads=4)
+    made, x, position = multi_head(kernel, shape=shape, kv_heads=2, window=window), drawn(2, 9, 24), Rope(shape)
+    ready = position.prepare(torch.arange(9)[None])
+    whole = made(x, x, context(9, 9, causal=True, position=position, ready=ready))
+    cell, pieces = Cell(9), []
+    for start, stop in ((0, 4), (4, 5), (5, 9)):
+        ready = position.prepare(torch.arange(start, stop)[None])
+        told = context(stop - start, stop, causal=True, position=position, ready=ready, cell=cell)
+        new = x[:, start:stop]
+        pieces.append(made(new, new, told))
+    torch.testing.assert_close(torch.cat(pieces, 1), whole, atol=2e-6, rtol=1e-5)
+    without = made(x, x, context(9, 9, causal=True))
+    assert not torch.allclose(without, whole, atol=1e-2), "the position was never asked to rotate"
+
+
+def test_a_source_is_projected_once():
+    made, x, memory, cell = multi_head(), drawn(2, 3, 20), drawn(2, 7, 20), Cell(9)
+    first = made(x, memory, context(3, 7, cell=cell))
+    kept = [t.clone() for t in cell.tensors()]
+    assert [t.shape for t in kept] == [(2, 4, 7, 5)] * 2
+    again = made(x, torch.full_like(memory, torch.nan), context(3, 7, cell=cell))
+    assert torch.equal(again, first) and all(map(torch.equal, kept, cell.tensors()))
+    other = memory.flip(1) + 1
+    assert torch.equal(made(x, other, context(3, 7, cell=Cell(9))), made(x, other, context(3, 7)))
+
+
+def test_nothing_is_a_step_that_is_left_out():
+    assert isinstance(nothing(), Absent)
+
+
+# The worked example: four tokens, two numbers each
+
+X = torch.tensor([[1.0, 0.2], [0.1, 1.0], [0.3, 0.6], [0.2, 0.5]])[None]
+SWAP, SAME = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.eye(2)
+TOLD = context(4, 4)
+
+
+def by_hand(kernel, n_heads: int, q, k, v, **options) -> MultiHead:
+    made = MultiHead(Shape(d_model=2, n_heads=n_heads), kernel, layer_norm, **options)
+    for linear, weight in ((made.q, q), (made.k, k), (made.v, v), (made.out, SAME)):
+        linear.weight.data = weight.clone()
+    return made
+
+
+def weights(made: MultiHead) -> torch.Tensor:
+    """Values that are the rows of an identity bring the weights [H, T, S] to light."""
+    q, k, _ = made.project(X, X, TOLD)
+    ctx = context(4, 4, scale=made.scale)
+    return made.kernel(q, k, torch.eye(4).expand(1, k.shape[1], 4, 4), ctx)[0].detach()
+
+
+def assert_digits(got: torch.Tensor, right: list, digits: int = 3) -> None:
+    torch.testing.assert_close(got.detach(), torch.tensor(right), atol=0.5 * 10**-digits + 1e-6, rtol=0)
+
+
+def test_cosine_of_apple_and_shares():
+    unit = F.normalize(X, dim=-1)[:, None]
+    cosines = score(unit, unit, None, context(4, 4, scale=1.0))
+    assert_digits(cosines[0, 0, 0, 1], 0.2927, 4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_table_1_plain_dot_products(kernel):
+    made = by_hand(kernel, 1, SAME, SAME, SAME, scale=1.0)
+    table = [[0.401, 0.191, 0.216, 0.191], [0.176, 0.359, 0.245, 0.220]]
+    table += [[0.238, 0.293, 0.245, 0.224], [0.233, 0.290, 0.247, 0.230]]
+    assert_digits(weights(made)[0], table)
+    assert_digits(made(X, X, TOLD)[0, 0], [0.523, 0.497])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_scaling_by_the_root_of_the_width(kernel):
+    made = by_hand(kernel, 1, SAME, SAME, SAME)
+    q, k, _ = made.project(X, X, TOLD)
+    assert_digits(score(q, k, None, TOLD)[0, 0, 0], [0.735, 0.212, 0.297, 0.212])
+    assert_digits(weights(made)[0, 0], [0.353, 0.209, 0.228, 0.209])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_table_2_projected_queries(kernel):
+    made = by_hand(kernel, 1, SWAP, SAME, SAME)
+    q, k, _ = made.project(X, X, TOLD)
+    assert_digits(score(q, k, None, TOLD)[0, 0, 0], [0.283, 0.721, 0.467, 0.382])
+    table = [[0.206, 0.319, 0.247, 0.227], [0.361, 0.202, 0.227, 0.210]]
+    table += [[0.296, 0.240, 0.240, 0.225], [0.292, 0.238, 0.241, 0.229]]
+    assert_digits(weights(made)[0], table)
+    assert_digits(made(X, X, TOLD)[0, 0], [0.358, 0.623])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_heads_of_width_one(kernel):
+    made = by_hand(kernel, 2, SWAP, SWAP, SWAP)
+    assert_digits(weights(made)[:, 0], [[0.232, 0.272, 0.251, 0.246], [0.425, 0.173, 0.211, 0.191]])
+    assert_digits(made(X, X, TOLD)[0, 0], [0.591, 0.544])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_causal_mask_is_lower_triangular(kernel):
+    mask = context(4, 4, causal=True)
+    assert mask.see()[0, 0].tolist() == [[j <= i for j in range(4)] for i in range(4)]
+    made = by_hand(kernel, 1, SWAP, SAME, SAME)
+    assert_digits(made(X, X, mask)[0, 0], X[0, 0].tolist(), 6)

@@ -1,0 +1,113 @@
+"""The two ends of a model: ids to vectors, and last states to logits."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from zoo.parts import Shape
+from zoo_plugins.embedding import Tokens
+from zoo_plugins.head import Logits, untied
+
+PLAIN = Shape(d_model=6, n_heads=2, vocab_size=11)
+NARROW = Shape(d_model=6, n_heads=2, vocab_size=11, d_embed=4)
+IDS = torch.tensor([[3, 0, 10], [1, 1, 2]])
+
+
+def table(shape: Shape) -> nn.Embedding:
+    torch.manual_seed(0)
+    return nn.Embedding(shape.vocab_size, shape.embed_width)
+
+
+def layer_norm(dim: int = 6) -> nn.Module:
+    made = nn.LayerNorm(dim)
+    nn.init.constant_(made.bias, 0.5)
+    return made
+
+
+@pytest.mark.parametrize("shape", [PLAIN, NARROW])
+@pytest.mark.parametrize("scale", [True, False])
+def test_embedded_ids_are_scaled_by_the_root_of_their_width(shape, scale):
+    rows = table(shape)
+    made = Tokens(shape, rows, layer_norm, scale=scale)
+    keep = torch.tensor([[True, True, False], [True, True, True]])
+    x, kept = made.lift(IDS, keep, None)
+    assert kept is keep
+    assert made.width == x.shape[-1] == {PLAIN: 6, NARROW: 4}[shape]
+    torch.testing.assert_close(x[0, 2], rows.weight[10] * (math.sqrt(made.width) if scale else 1))
+
+
+def test_a_plain_embedding_settles_as_it_is():
+    x = torch.randn(2, 3, 6)
+    assert Tokens(PLAIN, table(PLAIN), layer_norm).settle(x) is x
+
+
+def test_norm_comes_before_the_way_up_and_has_the_narrow_width():
+    made, x = Tokens(NARROW, table(NARROW), layer_norm, normed=True), torch.randn(2, 3, 4)
+    normed = (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, correction=0, keepdim=True) + 1e-5) + 0.5
+    torch.testing.assert_close(made.settle(x), normed @ made.up.weight.T)
+    assert made.up.bias is None and made.up.weight.shape == (6, 4)
+
+
+def test_names_of_the_embeddings_weights():
+    made = Tokens(NARROW, table(NARROW), layer_norm, normed=True)
+    assert {n for n, _ in made.named_parameters()} == {"table.weight", "norm.weight", "norm.bias", "up.weight"}
+    assert {n for n, _ in Tokens(PLAIN, table(PLAIN), layer_norm).named_parameters()} == {"table.weight"}
+
+
+def test_segments_are_not_ignored_in_silence():
+    with pytest.raises(ValueError, match="has no segments"):
+        Tokens(PLAIN, table(PLAIN), layer_norm).lift(IDS, None, IDS)
+
+
+def test_tied_logits_are_products_with_the_tables_rows():
+    rows, x = table(PLAIN), torch.randn(2, 3, 6)
+    made = Logits(PLAIN, rows)
+    logits = made(x)
+    assert logits.shape == (2, 3, 11)
+    torch.testing.assert_close(logits[1, 2, 7], torch.dot(x[1, 2], rows.weight[7]))
+    assert [p is rows.weight for p in made.parameters()] == [True]
+
+
+def test_both_ends_pull_at_a_tied_table():
+    rows = table(PLAIN)
+    ends = nn.ModuleList([Tokens(PLAIN, rows, layer_norm), Logits(PLAIN, rows)])
+    assert sum(p.numel() for p in ends.parameters()) == 11 * 6
+    x, _ = ends[0].lift(IDS[:, :1], None, None)
+    ends[1](x).sum().backward()
+    # Row 3 was read once and row 1 once; every row was scored against the sum of both inputs.
+    root, total = math.sqrt(6), rows.weight.detach().sum(0)
+    inputs = root * (rows.weight[3] + rows.weight[1]).detach()
+    torch.testing.assert_close(rows.weight.grad[3], inputs + root * total)
+    torch.testing.assert_close(rows.weight.grad[5], inputs)
+
+
+def test_a_narrow_table_is_reached_by_a_projection():
+    rows, x = table(NARROW), torch.randn(2, 3, 6)
+    made = Logits(NARROW, rows)
+    torch.testing.assert_close(made(x), x @ made.down.weight.T @ rows.weight.T)
+    assert made.down.bias is None
+
+
+@pytest.mark.parametrize("make", [lambda **given: Logits(PLAIN, table(PLAIN), **given), lambda **g: untied(PLAIN, **g)])
+def test_scale_then_bias_then_softcap(make):
+    made, x = make(bias=True, scale=0.25, softcap=2.0), torch.randn(2, 3, 6)
+    assert made.bias.tolist() == [0.0] * 11
+    nn.init.normal_(made.bias)
+    raw = 0.25 * (x @ made.table.weight.T) + made.bias
+    torch.testing.assert_close(made(x), 2 * torch.tanh(raw / 2))
+
+
+def test_an_untied_head_has_a_table_of_its_own_as_wide_as_the_model():
+    made, x = untied(NARROW), torch.randn(2, 3, 6)
+    assert [(n, tuple(p.shape)) for n, p in made.named_parameters()] == [("table.weight", (11, 6))]
+    torch.testing.assert_close(made(x), x @ made.table.weight.T)
+
+
+@pytest.mark.parametrize("softcap", [0.0, -1.0])
+def test_a_softcap_is_above_zero(softcap):
+    with pytest.raises(ValueError, match="it should be above 0"):
+        untied(PLAIN, softcap=softcap)
