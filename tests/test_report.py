@@ -209,7 +209,8 @@ def test_a_broken_comparison_is_a_fault(tmp_path):
 
 
 NAMES = ["1e5", "007", "20200407_2", "rope|ntk", "=1+1", "@x", "+a", "NaN-test", "Infinity", "[red]x[/red]", "__init__",
-         "a*b*c", "<b>", r"back\|slash", "$x_1$", "None", "nan", "&lt;", "d_model", "a__b__", "[x](y)", "café 表"]  # fmt: skip
+         "a*b*c", "<b>", r"back\|slash", "$x_1$", "None", "nan", "&lt;", "d_model", "a__b__", "[x](y)",
+         "café 表"]  # fmt: skip
 
 
 def test_names_are_printed_as_written(tmp_path):
@@ -301,7 +302,8 @@ def test_numbers_are_rounded_for_people(tmp_path):
         (units.difference, Mean(-0.5, None, 1), "-0.500"), (units.difference, Mean(0.0, None, 1), "0.000"),
         (units.flops, 331_008, "0.33 M"), (units.flops, 12_345_678, "12.3 M"), (units.flops, 2.5e9, "2.50 G"),
         (units.flops, 4096, "4.10 k"), (units.flops, 12, "12"), (units.flops, 0, "0"), (units.flops, None, ""),
-        (units.size, 512, "512 B"), (units.size, 1000, "1000 B"), (units.size, 1024, "1.0 KiB"), (units.size, 3 * 1024**3, "3.0 GiB"),
+        (units.size, 512, "512 B"), (units.size, 1000, "1000 B"), (units.size, 1024, "1.0 KiB"),
+        (units.size, 3 * 1024**3, "3.0 GiB"),
         (units.rate, 123_456, "123,000"), (units.rate, 4.56, "4.6"), (units.epochs, 0.034, "0.034"),
         (units.count, 1e9, "1,000,000,000"),
     ],
@@ -353,6 +355,8 @@ def test_factorisation_and_kernel_are_named_where_they_are_news(tmp_path):
         "a": [run(0, 1.0, model=model("fast", ["slow path"], "left to right"))],
         "b": [run(0, 2.0, model=model(None, ["fast"], "independent"))],
     }
+    text = report.plain(table(tmp_path, {"a": rows["a"]}))
+    assert "Kernel: asked for fast, ran slow path (every model)." in text
     text = report.plain(table(tmp_path, rows))
     assert "Factorisation: left to right (a); independent (b)." in text
     assert text.count("Kernel:") == 1 and "Kernel: asked for fast, ran slow path (a)." in text

@@ -30,7 +30,10 @@ def footnotes(table: Table) -> list[str]:
     ways = _by(table.rows, lambda row: row.factorisation)
     if len(ways) > 1:
         lines.append(f"Factorisation: {'; '.join(f'{way} ({names})' for way, names in ways.items())}.")
-    for kernel, names in _by(table.rows, _replaced).items():
+    kernels = _by(table.rows, _replaced)
+    if len(kernels) == 1 and all(_replaced(row) for row in table.rows if row.kernel[1]):
+        kernels = dict.fromkeys(kernels, "every model")
+    for kernel, names in kernels.items():
         lines.append(f"Kernel: {kernel} ({names}).")
     lines += [f"NOT the same {part} in every run." for part in ("machine", "versions") if _differs(table, part)]
     makers = list(dict.fromkeys(maker for row in table.rows for run in row.runs for maker in _makers(run.record)))

@@ -183,10 +183,10 @@ def _entry(row: Row) -> dict[str, Any]:
     requested, effective = row.kernel
     entry = {name: value for name, value in vars(row).items() if name not in ("runs", "kernel")}
     entry = {name: asdict(value) if isinstance(value, Mean) else value for name, value in entry.items()}
-    seen = {(part.get("slot"), part.get("name")): part for run in row.runs for part in run.record.get("provenance") or ()}
+    parts = (part for run in row.runs for part in run.record.get("provenance") or ())
     return entry | {
         "seeds": {"done": row.done, "planned": len(row.runs)},
         "kernel": {"requested": requested, "effective": effective},
-        "provenance": list(seen.values()),
+        "provenance": list({(part.get("slot"), part.get("name")): part for part in parts}.values()),
         "runs": [{k: getattr(run, k) for k in ("seed", "id", "status", "reason", "dev", "test")} for run in row.runs],
     }
