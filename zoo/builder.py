@@ -33,6 +33,7 @@ def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architect
     reader.finish()
     if task_spec is not None:
         fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
+    sketch(model_spec, shape_spec, library.registry)
     return make(model_spec, shape_spec, seed=seed, registry=library.registry)
 
 
@@ -46,9 +47,18 @@ def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Arch
 
 
 def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
-    """The module without weights, on the meta device: what checks and counts need."""
+    """The module without weights, on the meta device: what checks and counts need. A pass of two tokens is tried, so
+    that parts that do not fit each other are refused here. Raises `SpecError`.
+    """
     with torch.device("meta"):
-        return Builder(spec, shape, registry).build()
+        model = Builder(spec, shape, registry).build()
+        two = torch.zeros(1, 2, dtype=torch.long)
+    try:
+        with torch.no_grad():
+            model(two, two)
+    except (ValueError, RuntimeError) as error:
+        raise SpecError([spec.node.fault(f"the parts do not fit: {error}")]) from error
+    return model
 
 
 def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], Any] | None = None) -> Any:
@@ -255,7 +265,8 @@ class Builder:
                 self.kernel_asked = True
                 chosen = self.part("kernel", place.stack, place.index)
             all_needs = frozenset(needs) | ({"bias"} & opened) | ({"cross"} if step == "cross" else set())
-            given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | ({"learned-bias"} if learned else set())}
+            slow = {"learned-bias"} if learned else set()
+            given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | slow}
             made = bind(chosen, given)
             lacking = sorted(all_needs - made.honours)
             if lacking:

@@ -43,8 +43,8 @@ class RunSpec:
         return {"model": self.model.plain(), **out, "train": self.train.plain()}
 
     def parts(self) -> Iterator[PartSpec]:
-        owners = [self.task, self.reference] if self.reference else [self.task, self.train.optimizer, self.train.schedule]
-        yield from (p for owner in owners for p in owner.parts())
+        owners = [self.reference] if self.reference else [self.train.optimizer, self.train.schedule]
+        yield from (p for owner in (self.task, *owners) for p in owner.parts())
         if self.model is not None:
             yield from self.model.parts()
 
@@ -141,7 +141,8 @@ def read_seeds(node: Node, reader: Reader) -> list[int]:
     seeds = list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
     whole = isinstance(seeds, list) and all(isinstance(s, int) and not isinstance(s, bool) for s in seeds)
     if not whole or not seeds or len(set(seeds)) < len(seeds):
-        reader.fail(child.fault(f"seeds is {show(value)}; it should be a number of seeds, or a list of different integers"))
+        expected = "a number of seeds, or a list of different integers"
+        reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
         return [0]
     return seeds
 
@@ -212,7 +213,8 @@ def override(raw: dict[str, Node], path: str, value: Node, vary: Node, reader: R
         steps = ["model", *steps]
     if steps[0] not in SIDES or len(steps) < 2:
         known = (*MODEL_SLOTS, *SIDES)
-        reader.fail(vary.fault(f"vary has no {show(path)}{nearest(steps[0], known)}; a path begins with a slot or with {', '.join(SIDES)}", path))
+        beginnings = f"; a path begins with a slot of the model or with {', '.join(SIDES)}"
+        reader.fail(vary.fault(f"vary has no {show(path)}{nearest(steps[0], known) or beginnings}", path))
         return None
     return {**raw, steps[0]: put(raw.get(steps[0], Node({})), steps[1:], value)}
 
@@ -234,11 +236,11 @@ def read_row(name: str, raw: dict[str, Node], seeds: list[int], library: Library
     before = len(reader.faults)
     model, shape = reader.model(raw["model"]), reader.shape(raw["shape"])
     task = reader.part(raw["task"], "task") if "task" in raw else None
-    train = reader.train(raw.get("train", Node({})))
     if model and shape:
         attempt(reader, lambda: sketch(model, shape, library.registry))
         if task and len(reader.faults) == before:
             attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
+    train = reader.train(raw.get("train", Node({})))
     if None in (model, shape, task, train) or len(reader.faults) > before:
         return None
     return Row(name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds))

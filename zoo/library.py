@@ -12,7 +12,7 @@ from . import registry as registries
 from . import yaml
 from .faults import Fault, SpecError, nearest
 from .reader import Reader
-from .spec import Node
+from .spec import RESERVED, Node
 from .signature import show
 
 SECTIONS = ("plugins", "defaults", "shapes", "models", "comparisons")
@@ -49,6 +49,10 @@ class Library:
                 out.update(section.get(name).items())
         return out
 
+    def wishes(self) -> dict[str, list[str]]:
+        """The plugin files and the disabled plugins that the registry was discovered with, as plain texts."""
+        return {key: [str(v) for v in self.discovery.get(key, ())] for key in ("files", "disable")}
+
     def reader(self) -> Reader:
         return Reader(self.registry, Node(self.section("defaults")))
 
@@ -77,7 +81,15 @@ class Library:
         own = dict(node.items())
         like = own.pop("like", None)
         base = dict(self.expand(kind, like, reader, seen).items()) if like is not None else {}
-        return Node(base | own, node.path, node.document)
+        return Node(base | {k: merged(base.get(k), v) for k, v in own.items()}, node.path, node.document)
+
+
+def merged(base: Node | None, own: Node) -> Node:
+    """What is written, and where that gives options without a name, the part that they are options of."""
+    if base is None or not isinstance(own.value, Mapping) or any(word in own.value for word in RESERVED):
+        return own
+    options = dict(base.items()) if isinstance(base.value, Mapping) else {"name": base}
+    return Node(options | dict(own.items()), own.path, own.document)
 
 
 def open_library(

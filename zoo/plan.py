@@ -96,10 +96,15 @@ def activation_bytes(model: Architecture, task, batch_size: int) -> int:
 
 def table(comparison: Comparison, registry) -> str:
     """One line per row of the comparison, and how many runs, steps and epochs they are. Reads the data."""
-    rows, epochs = [], []
+    rows, epochs, tasks = [], [], {}
     for row in comparison.rows:
-        if row.runs[0].model is not None:
-            line, passes = planned(row, registry)
+        run = row.runs[0]
+        if run.model is not None:
+            key = (str(run.task.plain()), run.shape.max_len)
+            if key not in tasks:
+                tasks[key] = run.make_task()
+                tasks[key].prepare()
+            line, passes = planned(row, tasks[key], registry)
             rows.append(line)
             epochs.append(passes)
     headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
@@ -111,15 +116,14 @@ def table(comparison: Comparison, registry) -> str:
     return "\n".join(lines)
 
 
-def planned(row: Row, registry) -> tuple[list[str], float | None]:
-    """A row's cells, and its passes over the training split."""
+def planned(row: Row, task, registry) -> tuple[list[str], float | None]:
+    """A row's cells, and its passes over the training split of a prepared task."""
     run = row.runs[0]
-    task = run.make_task()
-    task.prepare()
     counted = cost(sketch(run.model, run.sized(task), registry), task, run.train.batch_size)
     steps = n_steps(run.train, task)
     weight = float(task.batch(64, torch.Generator().manual_seed(0)).weight.sum()) / 64
-    passes = steps * run.train.batch_size * run.train.accumulate * weight / task.train_tokens if task.train_tokens else None
+    tokens = steps * run.train.batch_size * run.train.accumulate * weight
+    passes = tokens / task.train_tokens if task.train_tokens else None
     cells = [
         row.name,
         units.count(counted.parameters),

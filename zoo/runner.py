@@ -38,14 +38,14 @@ def record(run: RunSpec, library: Library) -> dict[str, Any]:
         "seed": run.seed,
         "threads": run.train.threads if run.train else 1,
         "provenance": run.provenance(),
-        "discovery": {k: [str(v) for v in values] for k, values in library.discovery.items() if k in ("files", "disable")},
+        "plugins": library.wishes(),
     }
 
 
 def reopen(record: Mapping[str, Any]) -> tuple[RunSpec, Library]:
     """The run that a record describes. Raises `SpecError` if a part of it is no longer there."""
-    found = record.get("discovery", {})
-    library = Library((own_document(),), discover(**{k: tuple(v) for k, v in found.items()}), found)
+    wishes = record.get("plugins", {})
+    library = Library((own_document(),), discover(**wishes), wishes)
     return read_run(record["spec"], library), library
 
 

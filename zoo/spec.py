@@ -20,6 +20,7 @@ MODEL_SLOTS = (
 WHOLE = {"architecture", "embedding", "head"}
 """Slots that a model fills once, or once per stack, not layer by layer."""
 RESERVED = ("name", "first", "repeat", "encoder", "decoder")
+"""Words that say what form a slot's value has; no option can be called so."""
 
 
 @dataclass(frozen=True)

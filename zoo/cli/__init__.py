@@ -27,7 +27,7 @@ COMMANDS = {
     "schema": ("documents:schema", "Print the JSON schema of a file."),
     "plan": ("runs:plan", "Show what would run and what it would cost."),
     "run": ("runs:run", "Train what is missing and print the table."),
-    "report": ("runs:report", "Draw the table again from the runs."),
+    "report": ("tables:report", "Draw the table again from the runs."),
 }
 """Name to `module:function` under `zoo.cli`, and what the help says of it."""
 

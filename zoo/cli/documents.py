@@ -17,7 +17,7 @@ from ..signature import REQUIRED, read, show
 from . import discovered, discovery, warn
 from .catalogue import complete_part
 
-SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="Change a value of the file; repeatable.")
+SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="Change a value; repeatable.")
 FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
@@ -79,8 +79,8 @@ def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
     library = opened(file, name, sets)
     comparison = chosen(library, name)
     document = {"comparisons": {comparison.name: comparison.plain()}}
-    wanted = {k: [str(v) for v in values] for k, values in library.discovery.items() if k in ("files", "disable") and values}
-    click.echo(yaml.dump({"plugins": wanted, **document} if wanted else document), nl=False)
+    plugins = {k: v for k, v in library.wishes().items() if v}
+    click.echo(yaml.dump({"plugins": plugins, **document} if plugins else document), nl=False)
 
 
 @click.command("show")
@@ -108,4 +108,4 @@ def show_part(part: str) -> None:
         default = "default: the model's" if option.slot and option.default is None else default
         click.echo(f"  {option.name:{width}}  {option.expected} ({default})")
     click.echo(f"\npaper: {variant.paper or 'none'}")
-    click.echo(f"from: {entry.distribution} {entry.version}, plugin '{entry.plugin}', {target.__module__}:{target.__qualname__}")
+    click.echo(f"from: {entry.distribution} {entry.version}, plugin '{entry.plugin}', {entry.source}")

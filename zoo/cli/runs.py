@@ -1,4 +1,4 @@
-"""`zoo plan`, `zoo run` and `zoo report`: what would run, running it, and the table."""
+"""`zoo plan` and `zoo run`: what would run, and running it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from .documents import FILE, SETS, chosen, opened
-
-OUT = click.option("--out", type=click.Path(path_type=Path), default="runs", show_default=True, help="Where runs lie.")
+from .tables import OUT
 
 
 @click.command()
@@ -30,7 +29,9 @@ def plan(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
 @OUT
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at once; as many as there are cores by default.")
 @click.pass_context
-def run(ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, workers: int | None) -> None:
+def run(
+    ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, workers: int | None
+) -> None:
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from .. import report
     from ..pool import exit_code, run_all
@@ -45,17 +46,7 @@ def run(ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...],
     with display(workers) as show:
         states = run_all(jobs, workers=workers, progress=show)
     report.main(out, [comparison.name], "terminal")
-    click.echo(f"report: {out / comparison.name / 'report.md'}   picture: {out / comparison.name / 'curves.png'}")
+    for what, file in (("report", "report.md"), ("picture", "curves.png")):
+        if (path := out / comparison.name / file).exists():
+            click.echo(f"{what}: {path}")
     ctx.exit(exit_code(states))
-
-
-@click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@OUT
-@click.option("--format", "form", default="terminal", show_default=True,
-              type=click.Choice(["terminal", "markdown", "plain", "csv", "json"]), help="How it is printed.")  # fmt: skip
-def report(names: tuple[str, ...], out: Path, form: str) -> None:
-    """Draw the tables of comparisons again from their runs."""
-    from .. import report as reports
-
-    reports.main(out, names, form)
