@@ -25,6 +25,7 @@ KERNELS = {
     "tiled-1": lambda *told: Tiled(*told, block=1),
     "tiled-3": lambda *told: Tiled(*told, block=3),
 }
+HOLES = keep("111111111", "1.11.1.11", ".1...1111")
 LEFT, RIGHT = keep("111111111", "..1111111", "....11111"), keep("111111111", "1111111..", "1111.....")
 EMPTY = keep("111111111", ".........", "...1111..")
 
@@ -39,7 +40,7 @@ CASES = {
     "one key head": dict(T=3, S=9, causal=True, G=1, keep=LEFT),
     "causal window": dict(T=9, S=9, causal=True, window=3),
     "window on both sides": dict(T=9, S=9, window=2, keep=RIGHT),
-    "window counts real tokens": dict(T=9, S=9, causal=True, window=2, keep=keep("111111111", "1.11.1.11", ".1...1111")),
+    "window counts real tokens": dict(T=9, S=9, causal=True, window=2, keep=HOLES),
     "left pads": dict(T=9, S=9, causal=True, keep=LEFT),
     "right pads": dict(T=9, S=9, keep=RIGHT),
     "a row of pads": dict(T=9, S=9, keep=EMPTY),
