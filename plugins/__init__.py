@@ -135,7 +135,7 @@ ARCHITECTURES = family(
     "architecture",
     ("encoder-only", "EncoderOnly", "One bidirectional stack; target tokens are predicted independently.", DEVLIN),
     ("decoder-only", "DecoderOnly", "One causal stack that reads source and target as one text.", LIU_2018),
-    ("encoder-decoder", "EncoderDecoder", "One stack reads the source both ways, a causal one writes the target.", VASWANI),
+    ("encoder-decoder", "EncoderDecoder", "One stack reads the source, a causal one writes the target.", VASWANI),
 )
 
 TASKS = family(

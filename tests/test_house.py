@@ -1,0 +1,129 @@
+"""The rules of the house, as far as a program can hold them."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from zoo.registry import discover
+
+ROOT = Path(__file__).parents[1]
+CORE = sorted((ROOT / "zoo").rglob("*.py"))
+OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
+BUILT_IN = discover(plugins=False).entries
+
+ORDINARY = set(
+    "auto byte char constant copy learned linear logits naive none normed nothing parallel plain reverse scaled sort "
+    "table text tied tokens untied encoder-only decoder-only classification".split()
+)
+"""Names in the catalogue that are words of every program or of the field as a whole."""
+
+
+def words(text: str) -> str:
+    """Spellings to look for names in: of `RMSNorm`, `-rms-norm-` and `-rmsnorm-`; of `rms_norm`, the first."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", text)
+    return " ".join(f"-{re.sub('[^a-z0-9]+', '-', spelling.lower())}-" for spelling in (parted, text))
+
+
+def names() -> re.Pattern:
+    """What the catalogue calls its variants, and the classes and functions behind them."""
+    spoken = {entry.variant.name for entry in BUILT_IN}
+    written = {words(entry.variant.target.partition(":")[2]).split()[0].strip("-") for entry in BUILT_IN}
+    return re.compile(f"-({'|'.join(sorted((spoken | written) - ORDINARY))})-")
+
+
+def said(tree: ast.Module):
+    """Every identifier and every text of a program that is not a docstring, with its line."""
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        for field in ("id", "attr", "arg", "name", "module"):
+            if isinstance(text := getattr(node, field, None), str):
+                yield text, line
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value, line
+
+
+def named(source: str) -> list[str]:
+    known = names()
+    found = [(known.search(words(text)), text, line) for text, line in said(ast.parse(source))]
+    return [f"line {line}: {text!r} names '{match[1]}'" for match, text, line in found if match]
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_core_names_no_variant(path):
+    assert named(path.read_text()) == []
+
+
+NAMED = ["if name == 'rope': pass", "rope_base = 1", "class RMSNorm: pass", "x(kind='swiglu')", "f'{x} gelu-tanh'"]
+NAMED += ["from torch.nn import LayerNorm", "def pre_norm(): pass", "torch.optim.AdamW"]
+UNNAMED = ['"""rope"""', "x = None", "def f():\n    'about rope'", "copy.copy(text)", "ropes = 1"]
+
+
+@pytest.mark.parametrize("source", NAMED)
+def test_a_name_in_the_core_would_be_seen(source):
+    assert named(source)
+
+
+@pytest.mark.parametrize("source", UNNAMED)
+def test_words_that_are_no_names(source):
+    assert named(source) == []
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_core_imports_no_plugin(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = [alias.name for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)]
+        modules.append(getattr(node, "module", None) or "")
+        assert not any(module.split(".")[0] in ("plugins", "zoo_plugins") for module in modules), path
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_and_functions_are_short(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno - node.lineno < 60, f"{node.name} is {node.end_lineno - node.lineno + 1} lines long"
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("entry", BUILT_IN, ids=lambda e: f"{e.variant.slot}:{e.variant.name}")
+def test_every_variant_has_a_summary(entry):
+    variant = entry.variant
+    assert re.fullmatch(r"\S.{15,110}\.", variant.summary), "one sentence"
+    assert not variant.paper or re.search(r"\b(19|20)\d\d\b", variant.paper), "author and year"
+    arxiv = re.search(r"(\d{4}), arXiv:(\d\d)(\d\d)\.(\d+)$", variant.paper)
+    assert bool(arxiv) == ("arXiv" in variant.paper)
+    if arxiv:  # the number begins with year and month, and has five digits since 2015
+        year, yy, month, serial = arxiv.groups()
+        assert year == "20" + yy and 1 <= int(month) <= 12 and len(serial) == (5 if int(yy) >= 15 else 4)
+
+
+@pytest.mark.parametrize("module", ["zoo", "zoo_plugins", "zoo.registry", "zoo.yaml", "zoo.cli", "zoo.report"])
+def test_imports_without_torch(module):
+    code = f"import {module}, sys; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_package_is_in_the_wheel():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = [".".join(p.parent.relative_to(ROOT).parts) for p in CORE if p.name == "__init__.py"]
+    assert sorted(listed) == sorted([*there, "zoo_plugins"])
+    assert not [p for p in (ROOT / "plugins").iterdir() if p.is_dir() and p.name != "__pycache__"], "plugins/ is flat"
+
+
+def test_no_test_is_lost():
+    """Two test functions of one name in a file: the first would never run."""
+    for path in (ROOT / "tests").glob("test_*.py"):
+        tests = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+        assert len(tests) == len(set(tests)), path
