@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from zoo.cache import Uncached
 from zoo.parts import AttentionContext, Mask, Position, Shape
 
 NOWHERE = Position(Shape())
@@ -13,6 +14,7 @@ def context(T: int, S: int, *, causal=False, window=None, keep=None, prefix=None
     """The context of the last T of S tokens; positions count real tokens."""
     at = torch.arange(S)[None] if keep is None else (keep.cumsum(1) - 1).clamp_min(0)
     mask = Mask(causal=causal, window=window, keep=keep, prefix=prefix)
+    given.setdefault("cell", Uncached())
     return AttentionContext(position, at[:, S - T :] if T <= S else torch.arange(T)[None], at, mask, **given)
 
 

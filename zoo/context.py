@@ -58,14 +58,15 @@ class AttentionContext:
 
     `q_at` [1 or B, T] and `k_at` [1 or B, S] are positions that count real tokens; `new_keep` [B, T] tells which of
     the new tokens are real (None = all). `bias` [1 or B, H, T, S] and `ready` were made once for this pass from
-    `position`. `scale`, `softcap`, `sink` [H] and `dropout` are set by the attention from its own options.
+    `position`. `scale`, `softcap`, `sink` [H] and `dropout` are set by the attention from its own options. `memo` keeps
+    what was made of mask and bias: who replaces `bias` or the mask's `keep` or `prefix` also gives a new `memo`.
     """
 
     position: Position
     q_at: Tensor
     k_at: Tensor
     mask: Mask
-    cell: Cell | Uncached = Uncached()
+    cell: Cell | Uncached
     bias: Tensor | None = None
     ready: tuple = ()
     new_keep: Tensor | None = None

@@ -16,6 +16,9 @@ from .context import AttentionContext, Mask
 from .parts import Embedding, Position, Residual, Shape
 
 
+NO_CELL = Uncached()
+
+
 def count(ids: Tensor, keep: Tensor | None, seen: Tensor | int = 0) -> Tensor:
     """Positions [1 or B, T] of the slots of `ids` [B, T, ...]: the number of real tokens before each."""
     if keep is None:
@@ -109,7 +112,7 @@ class Stack(nn.Module):
         mask = Mask(causal=self.causal, keep=k_keep)
         own = [
             AttentionContext(
-                position=p, q_at=at, k_at=k_at, mask=mask, bias=p.bias(at, k_at, self.causal), ready=p.prepare(at),
+                position=p, q_at=at, k_at=k_at, mask=mask, cell=NO_CELL, bias=p.bias(at, k_at, self.causal), ready=p.prepare(at),
                 new_keep=keep, notes=notes, memo={}, shared=shared,
             )
             for p in self.positions
@@ -126,10 +129,10 @@ class Stack(nn.Module):
         if memory is None:
             return None
         return AttentionContext(
-            position=self.nowhere, q_at=at, k_at=count(memory, memory_keep), mask=Mask(keep=memory_keep),
+            position=self.nowhere, q_at=at, k_at=count(memory, memory_keep), mask=Mask(keep=memory_keep), cell=NO_CELL,
             new_keep=keep, notes=notes, memo={}, shared=shared,
         )  # fmt: skip
 
 
 def cell(cache: Cache | None, number: int, step: str):
-    return cache.cell(number, step) if cache else Uncached()
+    return cache.cell(number, step) if cache else NO_CELL
