@@ -91,6 +91,11 @@ def test_alias_bombs_are_refused(item):
     assert "expand to more than 100000 values" in faults(bomb(item))[0]
 
 
+def test_a_wide_mapping_merged_often_is_refused():
+    wide = ", ".join(f"k{i}: {i}" for i in range(400))
+    assert "expand to more than" in faults(f"a: &a {{{wide}}}\nb: {{<<: [{', '.join(['*a'] * 400)}]}}")[0]
+
+
 @pytest.mark.parametrize(
     "text, fault",
     [
