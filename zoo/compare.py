@@ -25,7 +25,10 @@ KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references")
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One model trained with one seed, or (`model` None) a reference row, fully resolved."""
+    """One model trained with one seed, or (`model` None) a reference row, fully resolved.
+
+    `text` is the sha256 of what the task reads, once that is known: another text makes another run.
+    """
 
     model: ModelSpec | None
     shape: Shape
@@ -33,6 +36,7 @@ class RunSpec:
     train: Train | None
     seed: int
     reference: PartSpec | None = None
+    text: str = ""
 
     def plain(self) -> dict:
         """As JSON holds it; `read_run` reads it back."""
@@ -60,7 +64,7 @@ class RunSpec:
     def id(self) -> str:
         """Names the run's folder: a hash of all that decides its result."""
         origin = sorted({(e["plugin"], e["distribution"], e["version"]) for e in self.provenance()}, key=str)
-        text = json.dumps([self.plain(), origin], sort_keys=True, allow_nan=False)
+        text = json.dumps([self.plain(), origin, self.text], sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def make_task(self):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .builder import bind, make, sketch
-from .compare import Comparison, RunSpec, read_run
+from .compare import Comparison, Row, RunSpec, read_run
+from .faults import SpecError
 from .library import Library, own_document
 from .measure import METRICS
 from .parts import Architecture
@@ -93,8 +94,9 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows."""
     first = comparison.rows[0].runs[0]
     name = first.make_task().metrics[0]
+    lines = with_texts(comparison.rows)
     rows = []
-    for row in comparison.rows:
+    for row in lines:
         runs = [{"seed": run.seed, "id": run.id()} for run in row.runs]
         rows.append({"name": row.name, "differs": dict(row.differs), "refused": None, "runs": runs})
     metric = METRICS[name]
@@ -112,8 +114,8 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
         },
     )
     jobs: dict[str, Job] = {}
-    for turn in range(max(len(row.runs) for row in comparison.rows)):
-        for row in comparison.rows:
+    for turn in range(max(len(row.runs) for row in lines)):
+        for row in lines:
             if turn < len(row.runs):
                 run = row.runs[turn]
                 job = Job(f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name, Run(out / run.id()))
@@ -121,6 +123,23 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
                     job.run.begin(record(run, library))
                     jobs[job.run.id] = job
     return list(jobs.values())
+
+
+def with_texts(rows: Sequence[Row]) -> list[Row]:
+    """The rows with the hash of the text that each run reads. Raises `SpecError` for a text that cannot be read."""
+    texts: dict[str, str] = {}
+
+    def text(run: RunSpec) -> str:
+        key = str(run.task.plain())
+        if key not in texts:
+            data = run.make_task().data
+            try:
+                texts[key] = "" if data is None else data.read().sha256()
+            except ValueError as error:
+                raise SpecError([run.task.fault(str(error))]) from error
+        return texts[key]
+
+    return [replace(row, runs=tuple(replace(run, text=text(run)) for run in row.runs)) for row in rows]
 
 
 def folder(out: Path, name: str) -> Path:

@@ -112,7 +112,8 @@ class Task:
     target_len: int = 0
     metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
 
-    tokenizer: Tokenizer | None = None  # None for generated tasks
+    data: Data | None = None  # None for generated tasks, and so is the tokenizer
+    tokenizer: Tokenizer | None = None
     vocab_size: int
     choices: Tensor | None = None  # ids that may be an answer; None = all
     bytes: Tensor | None = None  # [V] bytes per id, where the metrics ask for them
