@@ -146,7 +146,7 @@ def byte_of_char() -> dict[str, int]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Train in this thread alone: after threads were used, the library warns at every fork."""
+    """Train in this thread alone: after threads were used, tokenizers before 0.23 warns at every fork."""
     name = "TOKENIZERS_PARALLELISM"
     if name in os.environ:
         yield

@@ -54,6 +54,15 @@ def test_python_docs_keep_each_paragraph_once():
     assert len(paragraphs) == len(set(paragraphs))
 
 
+def test_python_docs_keep_a_paragraph_in_its_smallest_topic():
+    from pydoc_data.topics import topics
+
+    splits = PythonDocs().read()
+    kept = {text.strip() for split in vars(splits).values() for text in texts(split)}
+    whole = [topic for topic in topics.values() if topic.strip() in kept]
+    assert min(topics.values(), key=len) in whole and len(whole) >= 0.6 * len(topics)
+
+
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the topics differ by Python version")
 def test_python_docs_sizes_on_3_11():
     splits = PythonDocs().read()
@@ -223,6 +232,12 @@ def test_tsv_has_no_quoting_and_csv_has(tmp_path):
     assert Table(files=write(tmp_path / "a.tsv", tsv), source=0, target=1).read().train[0].source.startswith('"odd')
     quoted = "".join(f'"two\nlines, {i}",x\n' for i in range(30))
     assert "two\nlines, " in Table(files=write(tmp_path / "a.csv", quoted), source=0, target=1).read().train[0].source
+
+
+def test_rows_end_at_line_feeds_alone(tmp_path):
+    path = write(tmp_path / "a.tsv", "".join(f"a\u2028b\u0085c {i}\tx\r\n" for i in range(30)))
+    rows = Table(files=path, source=0, target=1).read().train
+    assert all(row.source.startswith("a\u2028b\u0085c ") and row.target == "x" for row in rows)
 
 
 def test_a_table_says_where_it_is_wrong(tmp_path):

@@ -292,6 +292,12 @@ def test_labels_are_tokens_after_the_text_and_the_only_choices():
         assert Byte().decode(source) == example.source and task.decode(target) == example.target
 
 
+def test_labels_are_no_text_to_the_tokenizer():
+    task = Classification(SHAPE, Pairs([("ab", "XY"), ("ba", "Z")], [("a", "Z")], [("b", "Z")]), Char(unknown=False))
+    task.prepare()
+    assert task.vocab_size == SPECIALS + 2 + 2
+
+
 def test_long_texts_are_cut_and_it_is_noted():
     rows = [("a" * 30, "x"), ("b", "y")]
     task = Classification(SHAPE, Pairs(rows * 5, rows, rows), Byte())
