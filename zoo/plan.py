@@ -12,9 +12,11 @@ from tabulate import tabulate
 from torch.utils.flop_counter import FlopCounterMode
 
 from .builder import sketch
-from .compare import Comparison, Row
+from .compare import Comparison, Row, RunSpec
+from .faults import SpecError
 from .parts import Architecture, Kernel
 from .report import units
+from .tasks import Task
 from .train import n_steps
 
 MANY_EPOCHS = 5
@@ -96,15 +98,10 @@ def activation_bytes(model: Architecture, task, batch_size: int) -> int:
 
 def table(comparison: Comparison, registry) -> str:
     """One line per row of the comparison, and how many runs, steps and epochs they are. Reads the data."""
-    rows, epochs, tasks = [], [], {}
+    rows, epochs, known = [], [], {}
     for row in comparison.rows:
-        run = row.runs[0]
-        if run.model is not None:
-            key = (str(run.task.plain()), run.shape.max_len)
-            if key not in tasks:
-                tasks[key] = run.make_task()
-                tasks[key].prepare()
-            line, passes = planned(row, tasks[key], registry)
+        if row.runs[0].model is not None:
+            line, passes = planned(row, prepared(row.runs[0], known), registry)
             rows.append(line)
             epochs.append(passes)
     headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
@@ -116,7 +113,23 @@ def table(comparison: Comparison, registry) -> str:
     return "\n".join(lines)
 
 
-def planned(row: Row, task, registry) -> tuple[list[str], float | None]:
+def prepared(run: RunSpec, known: dict) -> Task:
+    """The run's task, its data read and its tokenizer trained; one that is in `known` is not read again.
+
+    Raises `SpecError` for data that cannot serve.
+    """
+    key = (str(run.task.plain()), run.shape)
+    if key not in known:
+        task = run.make_task()
+        try:
+            task.prepare()
+        except ValueError as error:
+            raise SpecError([run.task.fault(str(error))]) from error
+        known[key] = task
+    return known[key]
+
+
+def planned(row: Row, task: Task, registry) -> tuple[list[str], float | None]:
     """A row's cells, and its passes over the training split of a prepared task."""
     run = row.runs[0]
     counted = cost(sketch(run.model, run.sized(task), registry), task, run.train.batch_size)

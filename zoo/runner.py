@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .builder import bind, make, sketch
-from .compare import Comparison, Row, RunSpec, read_run
-from .faults import SpecError
+from .compare import Comparison, RunSpec, read_run
 from .library import Library, own_document
 from .measure import METRICS
 from .parts import Architecture
-from .plan import Cost, cost
+from .plan import cost, prepared
 from .pool import Job
 from .registry import discover
 from .runs import Run, write_json
@@ -23,19 +23,22 @@ from .tasks import Reference, Task
 
 @dataclass(frozen=True)
 class Made:
-    """What a run works with: a model and how to train it, or a reference; `facts` are parts of its record."""
+    """What a run works with: a model and how to train it, or a reference."""
 
     task: Task
-    facts: Mapping[str, Any]
     model: Architecture | None = None
     settings: Train | None = None
     reference: Reference | None = None
 
 
-def record(run: RunSpec, library: Library) -> dict[str, Any]:
-    """What a run's folder says before it starts: enough for another process to make the same."""
+def record(run: RunSpec, task: Task, library: Library) -> dict[str, Any]:
+    """What a run's folder says before it starts: enough for another process to make the same, and its counts.
+
+    They are taken here, since a model without weights costs a process that has none seconds of imports.
+    """
     return {
         "spec": run.plain(),
+        "model": model_facts(run, task, library),
         "seed": run.seed,
         "threads": run.train.threads if run.train else 1,
         "provenance": run.provenance(),
@@ -56,10 +59,8 @@ def materialise(record: Mapping[str, Any]) -> Made:
     task = run.make_task()
     task.prepare()
     if run.reference is not None:
-        return Made(task, {"model": None}, reference=bind(run.reference, {}))
-    counted = cost(sketch(run.model, run.sized(task), library.registry), task, run.train.batch_size)
-    model = run.make_model(task, library.registry)
-    return Made(task, {"model": model_facts(run, counted, model)}, model, bound(run.train))
+        return Made(task, reference=bind(run.reference, {}))
+    return Made(task, run.make_model(task, library.registry), bound(run.train))
 
 
 def model_of(record: Mapping[str, Any]) -> Architecture:
@@ -69,8 +70,12 @@ def model_of(record: Mapping[str, Any]) -> Architecture:
     return make(run.model, shape, seed=run.seed, registry=library.registry)
 
 
-def model_facts(run: RunSpec, counted: Cost, model: Architecture) -> dict[str, Any]:
-    """The part `model` of the record."""
+def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | None:
+    """The part `model` of the record; None for a reference."""
+    if run.model is None:
+        return None
+    model = sketch(run.model, run.sized(task), library.registry)
+    counted = cost(model, task, run.train.batch_size)
     kernels = [part.name for part in run.model.slots["kernel"].parts()]
     return {
         "parameters": counted.parameters,
@@ -91,55 +96,48 @@ def bound(train: Train) -> Train:
 
 
 def write_comparison(comparison: Comparison, library: Library, out: Path, file: str) -> list[Job]:
-    """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows."""
-    first = comparison.rows[0].runs[0]
-    name = first.make_task().metrics[0]
-    lines = with_texts(comparison.rows)
-    rows = []
-    for row in lines:
-        runs = [{"seed": run.seed, "id": run.id()} for run in row.runs]
-        rows.append({"name": row.name, "differs": dict(row.differs), "refused": None, "runs": runs})
-    metric = METRICS[name]
-    write_json(
-        folder(out, comparison.name) / "comparison.json",
-        {
-            "format": 1,
-            "name": comparison.name,
-            "file": file,
-            "task": first.task.name,
-            "metric": {"name": name, "better": metric.better, "unit": metric.unit},
-            "select": "best dev",
-            "baseline": comparison.baseline,
-            "rows": rows,
-        },
-    )
+    """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
+
+    Raises `SpecError` for data that cannot be read.
+    """
+    known: dict = {}
+    rows = [
+        [replace(run, text=prepared(run, known).sha256) for run in row.runs]
+        for row in comparison.rows
+    ]  # fmt: skip
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, rows, file))
     jobs: dict[str, Job] = {}
-    for turn in range(max(len(row.runs) for row in lines)):
-        for row in lines:
-            if turn < len(row.runs):
-                run = row.runs[turn]
-                job = Job(f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name, Run(out / run.id()))
-                if job.run.id not in jobs:
-                    job.run.begin(record(run, library))
-                    jobs[job.run.id] = job
+    for turn in itertools.zip_longest(*rows):
+        for row, run in zip(comparison.rows, turn, strict=True):
+            if run is not None and (id := run.id()) not in jobs:
+                name = f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name
+                jobs[id] = Job(name, Run(out / id))
+                jobs[id].run.begin(record(run, prepared(run, known), library))
     return list(jobs.values())
 
 
-def with_texts(rows: Sequence[Row]) -> list[Row]:
-    """The rows with the hash of the text that each run reads. Raises `SpecError` for a text that cannot be read."""
-    texts: dict[str, str] = {}
-
-    def text(run: RunSpec) -> str:
-        key = str(run.task.plain())
-        if key not in texts:
-            data = run.make_task().data
-            try:
-                texts[key] = "" if data is None else data.read().sha256()
-            except ValueError as error:
-                raise SpecError([run.task.fault(str(error))]) from error
-        return texts[key]
-
-    return [replace(row, runs=tuple(replace(run, text=text(run)) for run in row.runs)) for row in rows]
+def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str) -> dict[str, Any]:
+    """The record of a comparison: its rows, and what ranks them."""
+    first = rows[0][0]
+    name = first.make_task().metrics[0]
+    return {
+        "format": 1,
+        "name": comparison.name,
+        "file": file,
+        "task": first.task.name,
+        "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
+        "select": "best dev",
+        "baseline": comparison.baseline,
+        "rows": [
+            {
+                "name": row.name,
+                "differs": dict(row.differs),
+                "refused": None,
+                "runs": [{"seed": run.seed, "id": run.id()} for run in runs],
+            }
+            for row, runs in zip(comparison.rows, rows, strict=True)
+        ],
+    }
 
 
 def folder(out: Path, name: str) -> Path:

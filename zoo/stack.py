@@ -112,8 +112,8 @@ class Stack(nn.Module):
         mask = Mask(causal=self.causal, keep=k_keep)
         own = [
             AttentionContext(
-                position=p, q_at=at, k_at=k_at, mask=mask, cell=NO_CELL, bias=p.bias(at, k_at, self.causal), ready=p.prepare(at),
-                new_keep=keep, notes=notes, memo={}, shared=shared,
+                position=p, q_at=at, k_at=k_at, mask=mask, cell=NO_CELL, bias=p.bias(at, k_at, self.causal),
+                ready=p.prepare(at), new_keep=keep, notes=notes, memo={}, shared=shared,
             )
             for p in self.positions
         ]  # fmt: skip
