@@ -148,7 +148,7 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     (state,) = go([Job("killed", run)])
     assert (state.status, state.start, state.step) == ("done", 12, 20)
     record = run.read()
-    assert record["seen"] == {"threads": 1, "omp": "1"}
+    assert record["data"]["sha256"] == "read with 1 of 1 threads"
     assert record["machine"]["cores"] >= 1 and record["versions"]["torch"].startswith(torch.__version__[:3])
 
     whole = tiny(0.1)

@@ -35,8 +35,8 @@ class Stop:
 def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = None) -> int:
     """Take a run to its end, or to where it is stopped, and return the exit code.
 
-    `materialise(record)` gives an object with `model`, `task`, `settings` and `facts` (parts of the record that are
-    known only now), or with `reference` in place of a model. If another process has the run, wait for its result.
+    `materialise(record)` gives an object with `task`, and with `model` and `settings` or with `reference`. If another
+    process has the run, wait for its result.
     """
     run, stop = Run(Path(folder)), Stop()
     with run.lock(wait=lambda: not stop()) as mine:
@@ -64,7 +64,7 @@ def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any
     made = materialise(record)
     task = made.task
     data = {"sha256": task.sha256, "train_tokens": task.train_tokens, "vocab_size": task.vocab_size}
-    run.update(data=data, threads=threads, **made.facts)
+    run.update(data=data, threads=threads)
     tokenizer = getattr(task, "tokenizer", None)
     if tokenizer is not None:
         run.tokenizer.write_text(tokenizer.save(), "utf-8")
