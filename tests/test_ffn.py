@@ -66,18 +66,6 @@ def test_gated(name, bias):
     assert_close(ffn(x, None), right)
 
 
-def test_swish_gate_differs_from_sigmoid_gate():
-    """The teaching article gives the formula of one under the name of the other."""
-    shape, x = Shape(d_model=1, n_heads=1, d_ff=1), torch.full((1, 1, 1), 2.0)
-    got = {}
-    for name in ("sigmoid", "swish"):
-        ffn = Gated(shape, activation=name)
-        for p in ffn.parameters():
-            nn.init.ones_(p)
-        got[name] = ffn(x, None).item()
-    assert got == pytest.approx({"sigmoid": 2 * 0.880797, "swish": 2 * 2 * 0.880797}, rel=1e-5)
-
-
 def test_parameters():
     plain, gated = Plain(SHAPE, activation="relu"), Gated(SHAPE, activation="relu", bias=True)
     assert {name: tuple(p.shape) for name, p in plain.named_parameters()} == {

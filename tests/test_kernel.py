@@ -9,13 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from contexts import context, keep
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.attention.bias import causal_lower_right
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo_plugins.kernel import Flash, Naive, Tiled, auto, score
+from zoo_plugins.kernel import Flash, Naive, Tiled, auto
 
 B, H = 3, 4
 KERNELS = {
@@ -246,46 +243,6 @@ def test_dropout_zeroes_weights_and_scales_up_the_rest(kernel):
     assert (out[seen] == 0).double().mean() == pytest.approx(0.25, abs=0.01)
 
 
-# What is stored
-
-
-class Memory(TorchDispatchMode):
-    """Counts the bytes of all storages that live at once while it is on."""
-
-    def __init__(self):
-        super().__init__()
-        self.alive: dict[int, tuple[StorageWeakRef, int]] = {}
-        self.peak = self.largest = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        for x in tree_leaves(made):
-            if isinstance(x, torch.Tensor):
-                storage = x.untyped_storage()
-                self.alive[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
-                self.largest = max(self.largest, storage.nbytes())
-        self.alive = {key: kept for key, kept in self.alive.items() if not kept[0].expired()}
-        self.peak = max(self.peak, sum(nbytes for _, nbytes in self.alive.values()))
-        return made
-
-
-def stored(kernel, n: int) -> Memory:
-    q, k, v = (torch.randn(1, 2, n, 8) for _ in range(3))
-    with torch.no_grad(), Memory() as memory:
-        kernel(2, 8, ())(q, k, v, context(n, n, causal=True))
-    return memory
-
-
-def test_naive_stores_all_scores_and_tiled_stores_a_block():
-    few, many = stored(Naive, 512), stored(Naive, 1024)
-    assert many.largest == 2 * 1024 * 1024 * 4  # bytes of H x T x S float32 scores
-    assert 3.8 < many.peak / few.peak < 4.2
-    few, many = stored(Tiled, 512), stored(Tiled, 1024)
-    assert many.largest <= 2 * 1024 * 8 * 4  # the queries themselves
-    assert many.peak / few.peak < 2.1
-    assert many.peak < stored(Naive, 1024).peak / 50
-
-
 def test_tiled_skips_blocks_that_lie_in_the_future():
     q = torch.randn(1, 2, 512, 8)
     flops = {}
@@ -344,14 +301,3 @@ def test_the_slow_path_is_the_one_that_torch_takes(gradient):
 def test_a_block_has_at_least_one_row():
     with pytest.raises(ValueError, match="block is 0; it should be at least 1"):
         Tiled(H, 5, (), block=0)
-
-
-# Scores
-
-
-def test_scaled_scores_have_variance_one_and_raw_ones_the_head_width():
-    torch.manual_seed(0)
-    q, k = torch.randn(1, 1, 400, 64), torch.randn(1, 1, 400, 64)
-    told = context(400, 400)
-    assert score(q, k, None, replace(told, scale=1.0)).var() == pytest.approx(64, rel=0.05)
-    assert score(q, k, None, told).var() == pytest.approx(1, rel=0.05)

@@ -67,32 +67,12 @@ class TestNone:
 
 
 class TestSinusoidal:
-    def test_teaching_article(self):
-        """Table 3 of the article, to its printed digits."""
-        x = torch.tensor([[1.0, 0.2], [0.1, 1.0], [0.3, 0.6], [0.2, 0.5]])[None]
-        sinusoidal = Sinusoidal(Shape(d_model=2, n_heads=1))
-        table = torch.tensor([[0, 1], [0.841, 0.540], [0.909, -0.416], [0.141, -0.990]])[None]
-        assert_close(sinusoidal.embed(0 * x, at(0, 1, 2, 3)), table, atol=5e-4, rtol=0)
-        summed = torch.tensor([[1.000, 1.200], [0.941, 1.540], [1.209, 0.184], [0.341, -0.490]])[None]
-        assert_close(sinusoidal.embed(x, at(0, 1, 2, 3)), summed, atol=5.01e-4, rtol=0)
-
     @pytest.mark.parametrize("width", [1, 5, 6, 7, 64])
     def test_formula_at_odd_and_even_widths(self, width):
         sinusoidal = Sinusoidal(Shape(d_model=width, n_heads=1), base=100.0)
         got = sinusoidal.embed(torch.zeros(1, 3, width), at(0, 3, 41))
         right = torch.tensor([[waves(p, width, 100.0) for p in (0, 3, 41)]])
         assert_close(got, right, atol=1e-5, rtol=0)
-
-    def test_a_shift_is_a_rotation(self):
-        """PE(p + k) = M_k PE(p), with a rotation M_k of each pair that does not depend on p."""
-        width, k = 8, 5
-        turns = [k * 10000.0 ** (-2 * i / width) for i in range(width // 2)]
-        shift = torch.block_diag(
-            *(torch.tensor([[math.cos(t), math.sin(t)], [-math.sin(t), math.cos(t)]]) for t in turns)
-        )
-        sinusoidal = Sinusoidal(Shape(d_model=width, n_heads=1))
-        here, there = (sinusoidal.embed(torch.zeros(1, 20, width), torch.arange(20)[None] + s) for s in (0, k))
-        assert_close(there, here @ shift.T, atol=2e-6, rtol=0)
 
     def test_half_precision_keeps_far_positions_apart(self):
         sinusoidal = Sinusoidal(WIDE).to(torch.bfloat16)
