@@ -31,9 +31,9 @@ def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architect
     shape_spec = reader.shape(library.expand("shape", Node(shape, ("shape",)), reader))
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
+    sketch(model_spec, shape_spec, library.registry)
     if task_spec is not None:
         fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
-    sketch(model_spec, shape_spec, library.registry)
     return make(model_spec, shape_spec, seed=seed, registry=library.registry)
 
 
@@ -50,15 +50,29 @@ def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
     """The module without weights, on the meta device: what checks and counts need. A pass of two tokens is tried, so
     that parts that do not fit each other are refused here. Raises `SpecError`.
     """
-    with torch.device("meta"):
-        model = Builder(spec, shape, registry).build()
-        two = torch.zeros(1, 2, dtype=torch.long)
+    return tried(spec, shape, registry)[0]
+
+
+def trimmed(spec: ModelSpec, shape: Shape, registry=None) -> ModelSpec:
+    """The spec without the slots that nothing in its model asks for. Raises what `sketch` raises."""
+    idle = tried(spec, shape, registry)[1].idle()
+    return replace(spec, slots={slot: value for slot, value in spec.slots.items() if slot not in idle})
+
+
+def tried(spec: ModelSpec, shape: Shape, registry) -> tuple[Architecture, Builder]:
+    """A model on the meta device that has passed two tokens, and the builder that made it."""
     try:
-        with torch.no_grad():
+        with torch.device("meta"), torch.no_grad():
+            builder = Builder(spec, shape, registry)
+            model = builder.build()
+            two = torch.zeros(1, 2, dtype=torch.long)
             model(two, two)
-    except (ValueError, RuntimeError) as error:
-        raise SpecError([spec.node.fault(f"the parts do not fit: {error}")]) from error
-    return model
+    except SpecError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise SpecError([spec.node.fault(f"the parts do not fit: {said}")]) from error
+    return model, builder
 
 
 def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], Any] | None = None) -> Any:
@@ -103,7 +117,8 @@ def fit(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
     faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
     slots = kind.slots(task.source_len, task.target_len, task.aligned)
     for position in model.slots["position"].parts():
-        limit = bind(position, {"shape": shape}).limit
+        with torch.device("meta"):
+            limit = bind(position, {"shape": shape}).limit
         if limit is not None and limit < slots:
             faults.append(
                 position.fault(
@@ -158,7 +173,7 @@ class Builder:
         self.registry = registry or open_library().registry
         self.faults: list[Fault] = []
         self.table = nn.Embedding(shape.vocab_size, shape.embed_width)
-        self.kernel_asked = False
+        self.asked: set[str] = set()
         self.stacks: list[str] = []
 
     def build(self) -> Architecture:
@@ -177,19 +192,23 @@ class Builder:
             self.faults += error.faults
             return None
 
+    def idle(self) -> dict[str, str]:
+        """The slots of the spec that nothing in the model asked for, and why."""
+        reasons = {
+            "kernel": "no attention of this model asks for a kernel",
+            "cross": f"architecture '{self.spec.architecture.name}' has no cross-attention",
+        }
+        return {slot: why for slot, why in reasons.items() if slot in self.spec.slots and slot not in self.asked}
+
     def unused(self) -> None:
         """What was written and serves nothing is a fault."""
         spec = self.spec
-        if "kernel" in spec.given and not self.kernel_asked:
-            part = next(spec.slots["kernel"].parts())
-            self.faults.append(part.fault("no attention of this model asks for a kernel"))
-        if "cross" in spec.given and not any(s for s in self.stacks if s.endswith("+cross")):
-            part = next(spec.slots["cross"].parts())
-            self.faults.append(part.fault(f"architecture '{spec.architecture.name}' has no cross-attention"))
-        names = {s.removesuffix("+cross") for s in self.stacks}
+        for slot, why in self.idle().items():
+            if slot in spec.given:
+                self.faults.append(next(spec.slots[slot].parts()).fault(why))
         for slot in spec.slots.values():
             for stack in slot.stacks:
-                if stack is not None and stack not in names:
+                if stack is not None and stack not in self.stacks:
                     text = f"architecture '{spec.architecture.name}' has no {stack}"
                     self.faults.append(slot.node.fault(text, stack))
 
@@ -209,12 +228,12 @@ class Builder:
         return lambda dim=self.shape.d_model: bind(part, {"dim": dim, "shape": self.shape})
 
     def head(self) -> nn.Module:
-        stack = self.stacks[-1].removesuffix("+cross") if self.stacks else "decoder"
+        stack = self.stacks[-1] if self.stacks else "decoder"
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(stack, 0)}
         return self.attempt(self.part("head", stack), given) or Absent()
 
     def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
-        self.stacks.append(f"{name}+cross" if cross else name)
+        self.stacks.append(name)
         depth, before = depths[name], len(self.faults)
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
         embedding = self.attempt(self.part("embedding", name), given)
@@ -256,13 +275,12 @@ class Builder:
         part = self.part(slot, place.stack, place.index)
         opened = frozenset() if position is None else doors(type(position)) - {"embed"}
         needs = opened | ({"cross"} if step == "cross" else set())
+        self.asked.add(slot)
         learned = position is not None and "bias" in opened and any(True for _ in position.parameters())
-        asked = []
 
         def kernel(*, n_heads: int, head_dim: int, needs: tuple[str, ...] = (), chosen: PartSpec | None = None):
-            asked.append(chosen)
             if chosen is None:
-                self.kernel_asked = True
+                self.asked.add("kernel")
                 chosen = self.part("kernel", place.stack, place.index)
             all_needs = frozenset(needs) | ({"bias"} & opened) | ({"cross"} if step == "cross" else set())
             slow = {"learned-bias"} if learned else set()
@@ -303,7 +321,8 @@ class Builder:
 def initialise(model: nn.Module, seed: int) -> None:
     """Draw the weights anew, by one rule for every variant.
 
-    Tables: standard deviation 0.02. Linears: fan_in^-0.5, and those that write into the residual stream times the
+    Tables of width w: standard deviation 0.4 w^-0.5, so that at any width the scaled input has size 0.4 and so have
+    the logits of a tied head. Linears: fan_in^-0.5, and those that write into the residual stream times the
     residual's gain, (2 L)^-0.5 unless it says otherwise; biases 0. Everything else keeps what its part gave it. Each
     tensor draws from a stream of its own, named by its path, so that two models agree wherever their shapes do.
     """
@@ -315,7 +334,7 @@ def initialise(model: nn.Module, seed: int) -> None:
     }  # fmt: skip
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding):
-            std = 0.02
+            std = 0.4 * module.embedding_dim**-0.5
         elif isinstance(module, nn.Linear):
             std = module.in_features**-0.5 * gains.get(module, 1.0)
             if module.bias is not None:
