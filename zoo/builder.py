@@ -55,8 +55,7 @@ def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
 
 def trimmed(spec: ModelSpec, shape: Shape, registry=None) -> ModelSpec:
     """The spec without the slots that nothing in its model asks for. Raises what `sketch` raises."""
-    idle = tried(spec, shape, registry)[1].idle()
-    return replace(spec, slots={slot: value for slot, value in spec.slots.items() if slot not in idle})
+    return spec.only(spec.slots.keys() - tried(spec, shape, registry)[1].idle().keys())
 
 
 def tried(spec: ModelSpec, shape: Shape, registry) -> tuple[Architecture, Builder]:

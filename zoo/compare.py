@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .builder import bind_task, fit, make, sketch
-from .faults import Fault, SpecError, nearest
+from .builder import bind_task, fit, make, trimmed
+from .faults import SpecError, nearest
 from .library import Library
 from .reader import Reader
+from .rows import SIDES, Raw, listed, raw_rows
 from .shape import Shape
 from .signature import show
-from .spec import MODEL_SLOTS, ModelSpec, Node, PartSpec, Train
+from .spec import ModelSpec, Node, PartSpec, Train
 
-SIDES = ("model", "shape", "task", "train")
-"""What a row consists of; a path in `vary` begins with one of these or is a slot of the model."""
 KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references")
+MOST_SEEDS = 1000
+"""As a number; a larger one is more likely meant as the seed itself."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +93,15 @@ class Row:
 class Comparison:
     name: str
     rows: tuple[Row, ...]
-    baseline: str | None
+    baseline: str
 
     def plain(self) -> dict:
         """As YAML holds it, with every row written out and every default filled in."""
         trained = [row for row in self.rows if row.runs[0].model is not None]
-        rows = {}
-        for row in trained:
-            run = row.runs[0].plain()
-            rows[row.name] = {side: run[side] for side in SIDES}
-        out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs] if trained else []}
-        if self.baseline is not None:
-            out["baseline"] = self.baseline
-        if len(trained) < len(self.rows):
-            references = [row.runs[0] for row in self.rows if row.runs[0].reference is not None]
-            out["references"] = [run.reference.plain() for run in references]
-        return out
+        rows = {row.name: {side: row.runs[0].plain()[side] for side in SIDES} for row in trained}
+        out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs], "baseline": self.baseline}
+        references = [run.reference.plain() for row in self.rows for run in row.runs if run.reference is not None]
+        return {**out, "references": references} if references else out
 
 
 def read_comparison(library: Library, name: str) -> Comparison:
@@ -116,23 +109,25 @@ def read_comparison(library: Library, name: str) -> Comparison:
 
     Raises `SpecError` with all faults of the comparison.
     """
-    node = library.find("comparisons", name)
     reader = library.reader()
-    node = reader.mapping(node, f"comparison '{name}'")
-    for key, _ in node.items():
+    node = reader.mapping(library.find("comparisons", name), f"comparison '{name}'")
+    reader.finish()
+    for key in node.value:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds = read_seeds(node, reader)
     raw = raw_rows(node, library, reader)
-    rows = [row for name, sides in raw if (row := read_row(name, sides, seeds, library, reader))]
-    rows += references(node, rows, reader)
-    names = [name for name, _ in raw] + [row.name for row in rows[len(raw) :]]
+    rows = [row for each in raw if (row := read_row(each, seeds, library, reader))]
+    extra = references(node, rows, reader)
+    names = [each.name for each in raw] + [row.name for row in extra]
     for twice in sorted({n for n in names if names.count(n) > 1}):
         reader.fail(node.fault(f"two rows are called '{twice}'; give them names of their own under 'rows'"))
     baseline = node.get("baseline").value if "baseline" in node.value else None
-    if baseline is not None and baseline not in names:
+    if baseline is not None and baseline not in names and len(rows) == len(raw):
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
+    same_metric(rows, reader)
     reader.finish()
+    rows += extra
     base = next((row for row in rows if row.name == baseline), rows[0])
     rows = [dataclasses.replace(row, differs=difference(base.runs[0], row.runs[0])) for row in rows]
     return Comparison(name, tuple(rows), base.name)
@@ -142,119 +137,45 @@ def read_seeds(node: Node, reader: Reader) -> list[int]:
     """`seeds: [0, 1, 2]`, or a number of them."""
     child = node.get("seeds") if "seeds" in node.value else Node([0])
     value = child.plain()
-    seeds = list(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
-    whole = isinstance(seeds, list) and all(isinstance(s, int) and not isinstance(s, bool) for s in seeds)
-    if not whole or not seeds or len(set(seeds)) < len(seeds):
-        expected = "a number of seeds, or a list of different integers"
-        reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
-        return [0]
-    return seeds
+    seeds = list(range(value)) if whole(value, MOST_SEEDS) else value
+    if isinstance(seeds, list) and seeds and all(whole(s, 2**63) for s in seeds) and len(set(seeds)) == len(seeds):
+        return seeds
+    expected = f"a number of seeds, at most {MOST_SEEDS}, or a list of different integers from 0"
+    reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
+    return [0]
 
 
-def raw_rows(node: Node, library: Library, reader: Reader) -> list[tuple[str, dict[str, Node]]]:
-    """Names and raw values of all rows: `rows` as written, or `models` times every combination of `vary`."""
-    base = {side: node.get(side) for side in SIDES if side in node.value}
-    if "rows" in node.value:
-        if extra := [k for k in ("model", "models", "vary") if k in node.value]:
-            reader.fail(node.fault(f"beside 'rows' there can be no {show(extra[0])}", extra[0]))
-        rows = reader.mapping(node.get("rows"), "rows")
-        return [(str(k), raw) for k, row in rows.items() if (raw := overlay(base, row, library, reader)) is not None]
-    if ("model" in node.value) == ("models" in node.value):
-        reader.fail(node.fault("a comparison needs either 'model' or 'models' (or 'rows')"))
-        return []
-    models = [base["model"]] if "model" in base else listed(node.get("models"), reader)
-    vary = reader.mapping(node.get("vary"), "vary") if "vary" in node.value else Node({})
-    axes = [[(path, n) for n in listed(values, reader)] for path, values in vary.items()]
-    rows = []
-    for model, *changes in itertools.product(models, *axes):
-        raw = overlay(base, Node({"model": model}), library, reader)
-        labels = [label(model)] if len(models) > 1 or not axes else []
-        for path, value in changes:
-            raw = raw and override(raw, path, value, vary, reader)
-            labels.append(label(value) if isinstance(value.value, str | Mapping) else f"{path.split('.')[-1]}={label(value)}")
-        if raw is not None:
-            rows.append((", ".join(labels), raw))
-    return rows
+def whole(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
-def listed(node: Node, reader: Reader) -> list[Node]:
-    if isinstance(node.value, list) and node.value:
-        return [child for _, child in node.items()]
-    reader.fail(node.fault(f"it is {show(node.plain())}; it should be a list of at least one"))
-    return []
-
-
-def label(node: Node) -> str:
-    """A raw value as a short name."""
-    value = node.plain()
-    if isinstance(value, Mapping):
-        options = [f"{k}={show(v).strip(chr(39))}" for k, v in value.items() if k not in ("name", "like")]
-        return " ".join([str(value.get("name", value.get("like", ""))), *options]).strip()
-    return value if isinstance(value, str) else show(value)
-
-
-def overlay(base: dict[str, Node], row: Node, library: Library, reader: Reader) -> dict[str, Node] | None:
-    """The sides of one row, models and shapes expanded; what the row writes replaces what all rows share."""
-    raw = dict(base)
-    for key, child in reader.mapping(row, "a row").items():
-        if key in SIDES:
-            raw[key] = child
-        else:
-            reader.fail(row.fault(f"a row has no {show(key)}{nearest(key, SIDES)}", key))
-    try:
-        for kind in ("model", "shape"):
-            raw[kind] = library.expand(kind, raw.get(kind, Node({})), reader)
-    except SpecError as error:
-        reader.faults += error.faults
-        return None
-    return raw
-
-
-def override(raw: dict[str, Node], path: str, value: Node, vary: Node, reader: Reader) -> dict[str, Node] | None:
-    """The sides of a row with the value at a dotted path replaced."""
-    steps = str(path).split(".")
-    if steps[0] in MODEL_SLOTS:
-        steps = ["model", *steps]
-    if steps[0] not in SIDES or len(steps) < 2:
-        known = (*MODEL_SLOTS, *SIDES)
-        beginnings = f"; a path begins with a slot of the model or with {', '.join(SIDES)}"
-        reader.fail(vary.fault(f"vary has no {show(path)}{nearest(steps[0], known) or beginnings}", path))
-        return None
-    return {**raw, steps[0]: put(raw.get(steps[0], Node({})), steps[1:], value)}
-
-
-def put(node: Node, steps: list[str], value: Node) -> Node:
-    if not steps:
-        return value
-    inside = dict(node.items()) if isinstance(node.value, Mapping) else {"name": node}
-    child = inside.get(steps[0], Node({}))
-    return Node({**inside, steps[0]: put(child, steps[1:], value)}, node.path, node.document)
-
-
-def read_row(name: str, raw: dict[str, Node], seeds: list[int], library: Library, reader: Reader) -> Row | None:
+def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Row | None:
     """One row, its model built without weights and held against its task; None, and faults, where that fails."""
-    if "task" not in raw:
-        reader.fail(Fault(f"row '{name}' has no task"))
-    if "vocab_size" in raw["shape"].value:
-        reader.fail(raw["shape"].fault("a comparison takes vocab_size from its tokenizer; leave it out", "vocab_size"))
-    before = len(reader.faults)
-    model, shape = reader.model(raw["model"]), reader.shape(raw["shape"])
-    task = reader.part(raw["task"], "task") if "task" in raw else None
+    sides, before = raw.sides, len(reader.faults)
+    written = sides.get("task") or reader.default("task")
+    if written is None:
+        reader.fail(raw.node.fault("there is no task"))
+    if "vocab_size" in sides["shape"].value:
+        text = "a comparison takes vocab_size from its tokenizer; leave it out"
+        reader.fail(sides["shape"].fault(text, "vocab_size"))
+    model, shape, train = reader.model(sides["model"]), reader.shape(sides["shape"]), reader.train(sides["train"])
+    task = reader.part(written, "task") if written else None
     if model and shape:
-        attempt(reader, lambda: sketch(model, shape, library.registry))
-        if task and len(reader.faults) == before:
-            attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
-    train = reader.train(raw.get("train", Node({})))
-    if None in (model, shape, task, train) or len(reader.faults) > before:
+        model = attempt(reader, lambda: trimmed(model, shape, library.registry))
+    if model and shape and task:
+        attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
+    if len(reader.faults) > before:
         return None
-    return Row(name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds))
+    return Row(raw.name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds))
 
 
-def attempt(reader: Reader, check: Callable[[], Any]) -> None:
+def attempt(reader: Reader, check: Callable[[], Any]) -> Any:
+    """What `check` returns, or None and its faults kept."""
     try:
-        check()
+        return check()
     except SpecError as error:
         reader.faults += error.faults
+        return None
 
 
 def references(node: Node, rows: list[Row], reader: Reader) -> list[Row]:
@@ -264,9 +185,17 @@ def references(node: Node, rows: list[Row], reader: Reader) -> list[Row]:
         part = reader.part(child, "reference")
         if part is not None and rows:
             first = rows[0].runs[0]
-            run = RunSpec(None, first.shape, first.task, None, 0, reference=part)
-            out.append(Row(label(child), (run,)))
+            out.append(Row(part.label(), (RunSpec(None, first.shape, first.task, None, 0, reference=part),)))
     return out
+
+
+def same_metric(rows: list[Row], reader: Reader) -> None:
+    """A fault for every row whose task does not give the metric by which the first row's is ranked."""
+    for row in rows[1:]:
+        ranked, given = (each.runs[0].make_task().metrics for each in (rows[0], row))
+        if ranked[0] not in given:
+            text = f"row '{row.name}' has no {ranked[0]}, which ranks '{rows[0].name}'; it has {', '.join(given)}"
+            reader.fail(row.runs[0].task.fault(text))
 
 
 def difference(base: RunSpec, run: RunSpec) -> dict[str, str]:
@@ -280,7 +209,7 @@ def facets(run: RunSpec) -> dict[str, str]:
     out = {}
     if run.model is not None:
         out |= {slot: value.label() for slot, value in run.model.slots.items()}
-        out |= {"share": show(run.model.share)} if run.model.share else {}
+        out["share"] = show(run.model.share)
     for owner, record in (("shape", run.shape), ("train", run.train)):
         for f in dataclasses.fields(record) if record is not None else ():
             value = getattr(record, f.name)
@@ -299,4 +228,4 @@ def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:
     else:
         model, train = reader.model(top.get("model")), reader.train(top.get("train"))
     reader.finish()
-    return RunSpec(model, shape, task, train, spec["seed"], reference)
+    return RunSpec(model and model.only(spec["model"]), shape, task, train, spec["seed"], reference)

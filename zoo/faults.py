@@ -17,6 +17,12 @@ class Fault:
     path: Path = ()
     where: str = ""
 
+    @property
+    def place(self) -> tuple[str, list[int]]:
+        """What to sort by: the file, then line and column."""
+        file, *numbers = self.where.rsplit(":", 2)
+        return file, [int(n) for n in numbers if n.isdecimal()]
+
     def __str__(self) -> str:
         place = self.where or ".".join(str(step) for step in self.path)
         return f"{place}: {self.text}" if place else self.text
@@ -32,5 +38,5 @@ class SpecError(ValueError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word closest to `word`, or nothing."""
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""

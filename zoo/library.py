@@ -11,11 +11,11 @@ from typing import Any
 from . import registry as registries
 from . import yaml
 from .faults import Fault, SpecError, nearest
-from .reader import Reader
-from .spec import RESERVED, Node
+from .override import NAMED, SECTIONS, overridden
+from .reader import Reader, merged
 from .signature import show
+from .spec import DEFAULTED, Node
 
-SECTIONS = ("plugins", "defaults", "shapes", "models", "comparisons")
 OWN = Path(__file__).with_name("registry.yaml")
 
 
@@ -49,9 +49,10 @@ class Library:
                 out.update(section.get(name).items())
         return out
 
-    def wishes(self) -> dict[str, list[str]]:
-        """The plugin files and the disabled plugins that the registry was discovered with, as plain texts."""
-        return {key: [str(v) for v in self.discovery.get(key, ())] for key in ("files", "disable")}
+    def wishes(self) -> dict[str, Any]:
+        """What `registry.discover` needs to find the same variants, as JSON holds it."""
+        listed = {key: [str(v) for v in self.discovery.get(key, ())] for key in ("files", "disable")}
+        return {**listed, "plugins": self.discovery.get("plugins", True)}
 
     def reader(self) -> Reader:
         return Reader(self.registry, Node(self.section("defaults")))
@@ -77,19 +78,11 @@ class Library:
                 raise SpecError([node.fault(f.text) for f in error.faults]) from None
             return self.expand(kind, found, reader, (*seen, value))
         if not isinstance(value, Mapping):
-            raise SpecError([node.fault(f"{kind} is {show(value)}; it should be a name or a mapping")])
+            raise SpecError([node.fault(f"{kind} is {show(node.plain())}; it should be a name or a mapping")])
         own = dict(node.items())
         like = own.pop("like", None)
         base = dict(self.expand(kind, like, reader, seen).items()) if like is not None else {}
         return Node(base | {k: merged(base.get(k), v) for k, v in own.items()}, node.path, node.document)
-
-
-def merged(base: Node | None, own: Node) -> Node:
-    """What is written, and where that gives options without a name, the part that they are options of."""
-    if base is None or not isinstance(own.value, Mapping) or any(word in own.value for word in RESERVED):
-        return own
-    options = dict(base.items()) if isinstance(base.value, Mapping) else {"name": base}
-    return Node(options | dict(own.items()), own.path, own.document)
 
 
 def open_library(
@@ -107,9 +100,24 @@ def open_library(
     if path is None:
         return Library((own_document(),), registry or own_registry())
     document = yaml.load_file(path)
-    for override in overrides:
-        for inside in places(document.value, override, name):
-            document = changed(document, override, inside)
+    check(document)
+    if overrides:
+        document = overridden(document, tuple(overrides), name)
+        check(document)
+    if registry is None:
+        top = Node(document.value, (), document)
+        wanted = wishes(top.get("plugins"), Path(path).resolve().parent) if "plugins" in document.value else {}
+        wanted["disable"] = (*wanted.get("disable", ()), *discovery.pop("disable", ()))
+        discovery = wanted | discovery
+        try:
+            registry = registries.discover(**discovery)
+        except SpecError as error:
+            raise type(error)([placed(fault, top) for fault in error.faults]) from error
+    return Library((document, own_document()), registry, discovery)
+
+
+def check(document: Any) -> None:
+    """Raise `SpecError` unless the document consists of sections, and those of names."""
     top = Node(document.value, (), document)
     if not isinstance(document.value, Mapping):
         raise SpecError([top.fault(f"the file holds {show(document.value)}; it should be a mapping of sections")])
@@ -118,15 +126,32 @@ def open_library(
         if key not in SECTIONS:
             faults.append(top.fault(f"there is no section {show(key)}{nearest(key, SECTIONS)}", key))
         elif key != "plugins" and not isinstance(child.value, Mapping):
-            faults.append(child.fault(f"{key} is {show(child.plain())}; it should be a mapping"))
+            faults.append(child.fault(f"{key} is {show(child.value)}; it should be a mapping"))
+        else:
+            faults += [child.fault(text, name) for name in child.value if (text := misnamed(key, name))]
     if faults:
         raise SpecError(faults)
-    if registry is None:
-        wanted = wishes(top.get("plugins"), Path(path).resolve().parent) if "plugins" in document.value else {}
-        wanted["disable"] = (*wanted.get("disable", ()), *discovery.pop("disable", ()))
-        discovery = wanted | discovery
-        registry = registries.discover(**discovery)
-    return Library((document, own_document()), registry, discovery)
+
+
+def misnamed(section: str, name: Any) -> str:
+    """What is wrong with a name in a section, or nothing."""
+    if section == "defaults" and name not in DEFAULTED:
+        return f"no slot that can be left out is called {show(name)}{nearest(name, DEFAULTED)}"
+    if section in NAMED and not isinstance(name, str):
+        return f"the name {show(name)} is no text; put it in quotes"
+    if section == "comparisons" and (not name.strip(".") or set(name) & set("/\\\0")):
+        return f"a comparison called {show(name)} cannot have a folder of its name; leave out slashes and dots"
+    return ""
+
+
+def placed(fault: Fault, top: Node) -> Fault:
+    """A fault of discovery, whose path leads into the section `plugins`, where that stands in the file."""
+    if not fault.path:
+        return fault
+    node = top.get("plugins")
+    for step in fault.path if isinstance(node.value, Mapping) else fault.path[1:]:
+        node = node.get(step)
+    return node.fault(fault.text)
 
 
 def wishes(node: Node, folder: Path) -> dict[str, tuple]:
@@ -138,7 +163,7 @@ def wishes(node: Node, folder: Path) -> dict[str, tuple]:
         if key not in ("files", "require", "disable"):
             faults.append(node.fault(f"plugins has no {show(key)}{nearest(key, ('files', 'require', 'disable'))}", key))
         elif not isinstance(group.value, list) or not all(isinstance(v, str) for v in group.value):
-            faults.append(group.fault(f"it is {show(group.plain())}; it should be a list of texts"))
+            faults.append(group.fault(f"{key} is {show(group.value)}; it should be a list of texts"))
         else:
             out[key] = tuple(folder / v for v in group.value) if key == "files" else tuple(group.value)
             missing = [n for n in group.items() if key == "files" and not (folder / n[1].value).is_file()]
@@ -146,58 +171,3 @@ def wishes(node: Node, folder: Path) -> dict[str, tuple]:
     if faults:
         raise SpecError(faults)
     return out
-
-
-@dataclass(frozen=True)
-class Overridden:
-    """A document in which some values were set from the command line."""
-
-    value: Any
-    name: str
-    document: yaml.Document
-    paths: Mapping[tuple, str]
-
-    def where(self, path: tuple, key: bool = False) -> str:
-        for n in range(len(path), 0, -1):
-            if path[:n] in self.paths:
-                return f"--set {self.paths[path[:n]]}"
-        return self.document.where(path, key=key)
-
-
-def places(top: Any, override: str, name: str | None) -> list[tuple[str, ...]]:
-    """Where the path of an override starts: at the top, or in the comparisons that are meant."""
-    comparisons = top.get("comparisons") if isinstance(top, Mapping) else None
-    if override.split("=")[0].split(".")[0] in SECTIONS or not isinstance(comparisons, Mapping):
-        return [()]
-    return [("comparisons", c) for c in comparisons if name in (None, c)]
-
-
-def changed(document: Any, override: str, inside: tuple[str, ...] = ()) -> Overridden:
-    """The document with one value set by `dotted.path=value`; the value is read as YAML."""
-    dotted, sign, text = override.partition("=")
-    if not sign or not dotted:
-        raise SpecError(f"--set {override}: it should be path=value")
-    value = yaml.scalar(text)
-    path: list[str | int] = []
-    new = top = dict(document.value) if isinstance(document.value, Mapping) else {}
-    steps = [*inside, *dotted.split(".")]
-    for i, step in enumerate(steps):
-        if isinstance(new, list):
-            if not step.isdigit() or int(step) >= len(new):
-                raise SpecError(f"--set {override}: '{'.'.join(steps[:i])}' is a list of {len(new)}; '{step}' is none of it")
-            step = int(step)
-        path.append(step)
-        if i == len(steps) - 1:
-            new[step] = value
-            break
-        child = new[step] if isinstance(new, list) or step in new else {}
-        if isinstance(child, str):
-            child = {"like" if step in ("model", "shape") else "name": child}
-        if not isinstance(child, Mapping | list):
-            raise SpecError(f"--set {override}: '{'.'.join(steps[: i + 1])}' is {show(child)}, which has nothing inside")
-        child = list(child) if isinstance(child, list) else dict(child)
-        new[step] = child
-        new = child
-    before = document.paths if isinstance(document, Overridden) else {}
-    inner = document.document if isinstance(document, Overridden) else document
-    return Overridden(top, document.name, inner, {**before, tuple(path): override})

@@ -7,23 +7,22 @@ from typing import Any
 
 from . import signature
 from .faults import Fault, SpecError, nearest
-from .hooks import SLOTS
 from .shape import Shape
-from .signature import REQUIRED, Field, show
+from .signature import REQUIRED, RESERVED, Field, show
 from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, SlotSpec, Train
 
 
 class Reader:
-    """Reads nodes into records and keeps every fault; `finish` raises them all."""
+    """Reads nodes into records and keeps every fault; `finish` raises them all, in the order of their places."""
 
-    def __init__(self, registry, defaults: Node = Node({})):
+    def __init__(self, registry, defaults: Node):
         self.registry = registry
         self.defaults = defaults
         self.faults: list[Fault] = []
 
     def finish(self) -> None:
         if self.faults:
-            raise SpecError(dict.fromkeys(self.faults))
+            raise SpecError(sorted(dict.fromkeys(self.faults), key=lambda fault: fault.place))
 
     def fail(self, fault: Fault) -> None:
         self.faults.append(fault)
@@ -32,12 +31,12 @@ class Reader:
         """The node if it is a mapping, else an empty one and a fault."""
         if isinstance(node.value, Mapping):
             return node
-        self.fail(node.fault(f"{what} is {show(node.value)}; it should be a mapping"))
+        self.fail(node.fault(f"{what} is {show(node.plain())}; it should be a mapping"))
         return Node({}, node.path, node.document)
 
     def fields(self, node: Node, fields: Mapping[str, Field], owner: str, skip: tuple[str, ...] = ()) -> dict:
         """The values of a mapping, each checked against its field. `skip` are keys that someone else reads."""
-        for key, child in node.items():
+        for key in node.value:
             if key not in fields and key not in skip:
                 near = nearest(key, fields)
                 known = "" if near or not fields else f"; it has {', '.join(fields)}"
@@ -51,27 +50,32 @@ class Reader:
         return out
 
     def field(self, node: Node, f: Field, owner: str) -> Any:
-        if f.name not in node.value:
-            if f.default is REQUIRED:
-                raise SpecError([node.fault(f"{owner} needs '{f.name}', {f.expected}")])
-            if f.slot is None:
-                return f.default
-            child = Node(f.default) if f.default is not None else self.default(f.slot)
-        else:
-            child = node.get(f.name)
+        child = node.get(f.name) if f.name in node.value else None
+        if child is None and f.default is REQUIRED:
+            raise SpecError([node.fault(f"{owner} needs '{f.name}', {f.expected}")])
         if f.slot is not None:
-            return None if child is None else self.part(child, f.slot)
+            return self.inside(child, f)
+        if child is None:
+            return f.default
         try:
             return f.check(child.plain())
         except ValueError as error:
             raise SpecError([child.fault(f"{owner}.{f.name} is {error}")]) from None
 
+    def inside(self, node: Node | None, f: Field) -> PartSpec | None:
+        """The part of a field; null is as good as nothing where the field has no default of its own."""
+        own = None if f.default is None else Node(f.default)
+        if node is None or (node.value is None and own is None):
+            node = own or (None if f.slot in MODEL_SLOTS else self.default(f.slot))  # the model has its own slots
+        return None if node is None else self.part(merged(own, node), f.slot)
+
     def default(self, slot: str) -> Node | None:
-        """What fills a slot that nobody wrote; a model's own slots are left to the model."""
-        return self.defaults.get(slot) if slot in self.defaults.value and slot not in MODEL_SLOTS else None
+        """What fills a slot that nobody wrote."""
+        return self.defaults.get(slot) if slot in self.defaults.value else None
 
     def part(self, node: Node, slot: str) -> PartSpec | None:
-        """`name`, or `{name: …, option: value, …}`."""
+        """`name`, or `{name: …, option: value, …}`; options without a name are the default's."""
+        node = merged(self.default(slot), node)
         value = node.value
         name = value.get("name") if isinstance(value, Mapping) else value
         name = name.value if isinstance(name, Node) else name
@@ -88,12 +92,15 @@ class Reader:
         except SpecError as error:
             self.faults += [at.fault(f.text) for f in error.faults]
             return None
-        except (ValueError, NameError) as error:
+        except ValueError as error:
             self.fail(at.fault(f"{slot} '{name}' cannot be used: {error}"))
             return None
         before = len(self.faults)
         values = self.fields(options, sig.options, f"{slot} '{name}'", skip=("name",))
-        fixed = {k: self.part(Node(v), k) if k in SLOTS else v for k, v in entry.variant.fixed.items()}
+        fixed = {
+            k: self.inside(Node(v, at.path, at.document), sig.fixed[k]) if sig.fixed[k].slot else v
+            for k, v in entry.variant.fixed.items()
+        }
         if len(self.faults) > before:
             return None
         defaults = {k: f.default for k, f in sig.options.items() if f.slot is None and f.default is not REQUIRED}
@@ -104,9 +111,7 @@ class Reader:
         value, kind = node.value, "attention" if slot == "cross" else slot
         groups = {"repeat": node}
         if isinstance(value, Mapping) and ("first" in value or "repeat" in value):
-            for key, _ in node.items():
-                if key not in ("first", "repeat"):
-                    self.fail(node.fault(f"beside 'first' and 'repeat' nothing else may stand, and {show(key)} does", key))
+            self.alone(node, ("first", "repeat"))
             if "repeat" not in value:
                 self.fail(node.fault(f"{slot} has 'first' and no 'repeat'"))
                 return None
@@ -133,13 +138,18 @@ class Reader:
         if not (isinstance(value, Mapping) and ("encoder" in value or "decoder" in value)):
             layered = self.layered(node, slot)
             return layered and SlotSpec({None: layered}, node)
-        stacks = {}
-        for stack, child in node.items():
-            if stack not in ("encoder", "decoder"):
-                self.fail(node.fault(f"beside 'encoder' and 'decoder' nothing else may stand, and {show(stack)} does", stack))
-            else:
-                stacks[stack] = self.layered(child, slot)
+        self.alone(node, ("encoder", "decoder"))
+        if slot == "architecture":
+            self.fail(node.fault("architecture is given by stack; a model has one"))
+        stacks = {stack: self.layered(child, slot) for stack, child in node.items() if stack in ("encoder", "decoder")}
         return SlotSpec(stacks, node) if all(stacks.values()) else None
+
+    def alone(self, node: Node, words: tuple[str, str]) -> None:
+        """A fault for every key of a slot's form beside its own two."""
+        for key in node.value:
+            if key not in words:
+                beside = " and ".join(f"'{word}'" for word in words)
+                self.fail(node.fault(f"beside {beside} nothing else may stand, and {show(key)} does", key))
 
     def model(self, node: Node) -> ModelSpec | None:
         """A mapping of slots to values; what is not written comes from the defaults."""
@@ -157,7 +167,8 @@ class Reader:
                 self.fail(node.fault(f"a model has no slot {show(key)}{nearest(key, MODEL_SLOTS)}", key))
         given = frozenset(slots)
         for key, child in self.defaults.items():
-            if key in MODEL_SLOTS and slots.get(key) is None:  # one that is faulty too: the others are still checked
+            faulty = key in slots and slots[key] is None and key != "architecture"  # the others are still checked
+            if key in MODEL_SLOTS and (key not in slots or faulty):
                 slots[key] = self.slot(child, key)
         missing = [s for s in MODEL_SLOTS if s not in slots and s != "cross"]
         if missing:
@@ -186,3 +197,11 @@ class Reader:
 
     def train(self, node: Node) -> Train | None:
         return self.record(node, Train, "train")
+
+
+def merged(base: Node | None, own: Node) -> Node:
+    """What is written, and where that gives options without a name, the part that they are options of."""
+    if base is None or not isinstance(own.value, Mapping) or any(word in own.value for word in RESERVED):
+        return own
+    options = dict(base.items()) if isinstance(base.value, Mapping) else {"name": base}
+    return Node(options | dict(own.items()), own.path, own.document)

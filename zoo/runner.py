@@ -76,12 +76,12 @@ def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | 
         return None
     model = sketch(run.model, run.sized(task), library.registry)
     counted = cost(model, task, run.train.batch_size)
-    kernels = [part.name for part in run.model.slots["kernel"].parts()]
+    kernels = dict.fromkeys(part.name for part in run.model.parts() if part.slot == "kernel")
     return {
         "parameters": counted.parameters,
         "flops_per_token": counted.flops_per_token,
         "kv_bytes_per_token": counted.kv_bytes_per_token,
-        "kernel": {"requested": ", ".join(kernels), "effective": list(counted.kernels)},
+        "kernel": {"requested": ", ".join(kernels) or None, "effective": list(counted.kernels)},
         "factorisation": "left to right" if model.autoregressive else "independent",
     }
 

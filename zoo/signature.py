@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -35,6 +36,8 @@ REQUESTS = {
 }
 """What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
 
+RESERVED = ("name", "first", "repeat", "encoder", "decoder")
+"""Words that say what form a slot's value has; no option can be called so."""
 REQUIRED = inspect.Parameter.empty
 
 
@@ -49,6 +52,8 @@ class Part:
     """`expert: Part["ffn"] = "name"`: an option that is a part. The constructor receives a factory for it."""
 
     def __class_getitem__(cls, slot: str):
+        if slot not in SLOTS:
+            raise ValueError(f"there is no slot {slot!r}{nearest(slot, SLOTS)}")
         return Annotated[Any, SlotOf(slot)]
 
 
@@ -68,7 +73,8 @@ class Field:
     def check(self, value: Any) -> Any:
         """The value as the annotation has it; raises `ValueError` with what was expected."""
         try:
-            return adapter(self.annotation).validate_json(json.dumps(value), strict=True)
+            text = json.dumps(value, allow_nan=False)  # a record of a run could not hold such numbers
+            return adapter(self.annotation).validate_json(text, strict=True)
         except (ValidationError, TypeError, ValueError):
             near = nearest(value, choices(self.annotation)) if isinstance(value, str) else ""
             raise ValueError(f"{show(value)}; it should be {self.expected}{near}") from None
@@ -76,15 +82,17 @@ class Field:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A constructor: what it asks for, and the options that a user may write."""
+    """A constructor: what it asks for, the options that a user may write, and those that its variant fixes."""
 
     requests: tuple[str, ...]
     options: Mapping[str, Field]
+    fixed: Mapping[str, Field]
 
 
 @functools.cache
 def adapter(annotation: Any) -> TypeAdapter:
-    return TypeAdapter(annotation, config=None if dataclasses.is_dataclass(annotation) else ConfigDict(strict=True))
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    return TypeAdapter(annotation, config=None if dataclasses.is_dataclass(annotation) else config)
 
 
 def fields_of(cls: type) -> dict[str, Field]:
@@ -100,15 +108,31 @@ def fields_of(cls: type) -> dict[str, Field]:
 
 
 def read(target: Callable, slot: str, fixed: Mapping[str, Any] = types.MappingProxyType({})) -> Signature:
-    """The signature of a variant's target. Raises `ValueError` for a request that no slot of this kind may make."""
-    function = target.__init__ if inspect.isclass(target) else target
-    hints = typing.get_type_hints(function, include_extras=True)
+    """The signature of a variant's target. Raises `ValueError` for one that a user could not fill.
+
+    Such are a request that no slot of this kind may make, an option that no YAML can hold, and `fixed` options that
+    are none.
+    """
+    whole = constructor(target, slot)
+    for name in fixed:
+        if name not in whole.options:
+            raise ValueError(f"it fixes {name!r}, which its constructor does not have")
+    free = {name: f for name, f in whole.options.items() if name not in fixed}
+    return Signature(whole.requests, free, {name: whole.options[name] for name in fixed})
+
+
+@functools.cache
+def constructor(target: Callable, slot: str) -> Signature:
+    """All that a target asks for and all its options."""
+    try:
+        hints = typing.get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
+        parameters = inspect.signature(target).parameters
+    except Exception as error:
+        raise ValueError(f"its constructor cannot be read: {error}") from error
     requests, options = [], {}
-    parameters = inspect.signature(target).parameters
     for p in parameters.values():
         if p.kind is p.KEYWORD_ONLY:
-            annotation = hints.get(p.name, Any)
-            options[p.name] = Field(p.name, annotation, p.default, slot_of(annotation))
+            options[p.name] = option(p.name, hints.get(p.name, Any), p.default)
         elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name not in REQUESTS[slot]:
             known = ", ".join(sorted(REQUESTS[slot])) or "nothing"
             raise ValueError(f"its constructor asks for {p.name!r}; a {slot} may ask for {known}")
@@ -116,15 +140,24 @@ def read(target: Callable, slot: str, fixed: Mapping[str, Any] = types.MappingPr
             requests.append(p.name)
             if p.name in SLOTS:
                 options[p.name] = Field(p.name, Any, None, p.name)
-    for name in fixed:
-        if name not in options:
-            raise ValueError(f"it fixes {name!r}, which its constructor does not have")
-    return Signature(tuple(requests), {k: v for k, v in options.items() if k not in fixed})
+    return Signature(tuple(requests), options, {})
+
+
+def option(name: str, annotation: Any, default: Any) -> Field:
+    if name in RESERVED:
+        raise ValueError(f"its option {name!r} has a name that says what form a value has; call it otherwise")
+    try:
+        adapter(annotation)
+    except Exception as error:
+        raise ValueError(f"its option {name!r} is {words(annotation)}, which no YAML can hold") from error
+    return Field(name, annotation, default, slot_of(annotation))
 
 
 def slot_of(annotation: Any) -> str | None:
-    """The slot of an option that is a part (`Part["ffn"]`), else None."""
+    """The slot of an option that is a part (`Part["ffn"]`, or null in place of it), else None."""
     marks = [m.slot for m in getattr(annotation, "__metadata__", ()) if isinstance(m, SlotOf)]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        marks += filter(None, map(slot_of, typing.get_args(annotation)))
     return marks[0] if marks else None
 
 
@@ -168,11 +201,11 @@ WORDS = {
 
 def show(value: Any) -> str:
     """A value as it would be written in YAML, on one line."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     if isinstance(value, str):
         return f"'{value}'"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value).replace("inf", ".inf").replace("nan", ".nan")
     try:
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=False)
     except TypeError:
         return str(value)

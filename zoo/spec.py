@@ -6,7 +6,7 @@ A `Node` is a raw value that knows where it was written; the records below it ar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,10 +17,10 @@ from .signature import Part, show
 MODEL_SLOTS = (
     "architecture", "embedding", "position", "norm", "residual", "attention", "cross", "kernel", "ffn", "head",
 )  # fmt: skip
+DEFAULTED = (*MODEL_SLOTS, "task", "data", "tokenizer", "optimizer", "schedule")
+"""Slots that a default can fill where nobody wrote them."""
 WHOLE = {"architecture", "embedding", "head"}
 """Slots that a model fills once, or once per stack, not layer by layer."""
-RESERVED = ("name", "first", "repeat", "encoder", "decoder")
-"""Words that say what form a slot's value has; no option can be called so."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,8 @@ class Node:
 
     def fault(self, text: str, key: Any = None) -> Fault:
         """A fault at this value, or at the key `key` in it."""
-        path = self.path if key is None else (*self.path, key)
-        where = self.document.where(path, key=key is not None) if self.document else ""
-        return Fault(text, path, where)
+        at = self if key is None else self.get(key)
+        return Fault(text, at.path, at.document.where(at.path, key=key is not None) if at.document else "")
 
     def plain(self) -> Any:
         """The value without any node in it."""
@@ -155,6 +154,11 @@ class ModelSpec:
     def architecture(self) -> PartSpec:
         return next(iter(self.slots["architecture"].stacks.values())).at(0)
 
+    def only(self, slots: Iterable[str]) -> ModelSpec:
+        """The model without its other slots."""
+        kept = frozenset(slots)
+        return dataclasses.replace(self, slots={slot: value for slot, value in self.slots.items() if slot in kept})
+
     def parts(self) -> Iterator[PartSpec]:
         return (p for slot in self.slots.values() for p in slot.parts())
 
@@ -176,8 +180,8 @@ class Train:
     accumulate: int = 1
     lr: float = 3e-3
     warmup: int = 0
-    schedule: Part["schedule"] = None
-    optimizer: Part["optimizer"] = None
+    schedule: Part["schedule"] = None  # noqa: UP037, the text in Part is no annotation
+    optimizer: Part["optimizer"] = None  # noqa: UP037
     clip: float | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"

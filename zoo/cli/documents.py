@@ -79,7 +79,7 @@ def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
     library = opened(file, name, sets)
     comparison = chosen(library, name)
     document = {"comparisons": {comparison.name: comparison.plain()}}
-    plugins = {k: v for k, v in library.wishes().items() if v}
+    plugins = {key: listed for key, listed in library.wishes().items() if key != "plugins" and listed}
     click.echo(yaml.dump({"plugins": plugins, **document} if plugins else document), nl=False)
 
 
