@@ -84,7 +84,8 @@ def adamw(
         raise ValueError(f"betas are {list(betas)}; each should be at least 0 and below 1")
 
     def start(p: Tensor) -> State:
-        return {"step": torch.zeros((), device=p.device), "exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+        mean, square = torch.zeros_like(p), torch.zeros_like(p)
+        return {"step": torch.zeros((), device=p.device), "exp_avg": mean, "exp_avg_sq": square}
 
     def update(group: dict, params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         means, squares, steps = ([s[k] for s in states] for k in ("exp_avg", "exp_avg_sq", "step"))
@@ -93,7 +94,8 @@ def adamw(
             beta1=group["betas"][0], beta2=group["betas"][1], **{k: group[k] for k in ("lr", "eps", "weight_decay")},
         )  # fmt: skip
 
-    return Optimizer(params, start, update, {"lr": 1e-3, "betas": list(betas), "eps": eps, "weight_decay": weight_decay})
+    defaults = {"lr": 1e-3, "betas": list(betas), "eps": eps, "weight_decay": weight_decay}
+    return Optimizer(params, start, update, defaults)
 
 
 def sgd(

@@ -57,7 +57,7 @@ def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3,
     made[1].run.begin({"spec": {"act": "done"}, "seed": 0})  # its cause is gone
     again = go(made[:2])
     assert [s.status for s in again] == ["done", "done"] and exit_code(again) == 0
-    assert not made[1].run.error.exists()
+    assert not made[1].run.error.exists() and again[0].process is None
     assert [(job.run.folder / "times").read_text() for job in (made[0], made[1])] == ["x", "x"]  # done once
 
 
@@ -144,6 +144,7 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     (state,) = go([Job("killed", run)])
     assert state.status == "failed" and state.reason.startswith("killed by SIGKILL") and state.steps == 20
     assert run.lines()[-1]["step"] == 12
+    (run.folder / ".resume.safetensors.1.new").write_bytes(b"half")
     run.begin({"spec": spec, "seed": 0, "threads": 1})
     (state,) = go([Job("killed", run)])
     assert (state.status, state.start, state.step) == ("done", 12, 20)
@@ -159,6 +160,25 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     read_model(again, run.weights)
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), whole.parameters()))
     assert record["metrics"] == expected["metrics"] and record["best"] == expected["best"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
+def test_a_worker_keeps_the_blocks_that_it_frees():
+    """10 blocks of 64 MiB, one after the other, each written to: cleared pages are needed for the first alone."""
+    script = """
+import resource, sys
+from zoo.worker import keep_pages
+if sys.argv[1] == "yes":
+    keep_pages()
+for _ in range(10):
+    bytearray(b"x") * (64 << 20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+    kept, free = (
+        int(subprocess.run([sys.executable, "-c", script, word], capture_output=True, text=True).stdout)
+        for word in ("yes", "no")
+    )
+    assert kept < free / 4
 
 
 # what is shown

@@ -12,8 +12,11 @@ from torch import nn
 
 import zoo
 from small import tiny
-from zoo import runs, weights
+from zoo import measure, runner, runs, weights
+from zoo.compare import read_comparison
+from zoo.library import open_library
 from zoo.runs import Run, peak_memory, write_json
+from zoo.train import train
 
 
 def run_in(folder, **record):
@@ -68,6 +71,14 @@ while True:
         writer.wait()
         found = json.loads((tmp_path / "x.json").read_text())
         assert len(found) == 50_000 and len(set(found)) == 1
+
+
+def test_a_file_is_replaced_not_overwritten(tmp_path):
+    path, kept = tmp_path / "x.json", tmp_path / "kept"
+    write_json(path, "old")
+    os.link(path, kept)
+    write_json(path, "new")
+    assert (path.read_text(), kept.read_text()) == ('"new"\n', '"old"\n')
 
 
 def test_begin_states_a_run_and_leaves_a_finished_one(tmp_path):
@@ -161,6 +172,30 @@ def test_a_state_holds_tensors_and_plain_facts(tmp_path):  # CKPT-2
     assert all(torch.equal(back[k], tensors[k]) and back[k].dtype == tensors[k].dtype for k in tensors)
     assert plain == {"best": 1 / 3, "other": 0.5, "none": None, "nested": {"a": [1, 2.5]}}
     assert type(plain["best"]) is float
+
+
+def test_a_trained_model_loads_from_its_folder(tmp_path):
+    """A declared run, trained, saved and loaded, scores what its record says and gives the same logits."""
+    file = tmp_path / "x.yaml"
+    file.write_text("""
+comparisons:
+  c:
+    model: llama-like
+    shape: {d_model: 16, n_heads: 4, n_layers: 1, max_len: 16, dropout: 0.1}
+    task: {name: copy, symbols: 5}
+    train: {steps: 4, eval_every: 2}
+""")
+    library = open_library(file)
+    comparison = read_comparison(library, "c")
+    (job,) = runner.write_comparison(comparison, library, tmp_path / "out", str(file))
+    made = runner.materialise(job.run.read())
+    result = train(made.model, made.task, made.settings, seed=0, folder=job.run)
+    job.run.update(data={"vocab_size": made.task.vocab_size}, **result)
+    model = zoo.load(job.run.folder)
+    assert not model.training and model is not made.model
+    assert measure.evaluate(model, made.task, "test") == pytest.approx(result["metrics"]["test"], rel=1e-5)
+    batch = made.task.batch(2, torch.Generator().manual_seed(0))
+    assert torch.equal(measure.predict(model, batch), measure.predict(made.model, batch))
 
 
 def test_a_folder_without_weights_says_why(tmp_path):

@@ -83,6 +83,11 @@ class Run:
                 head = {"format": FORMAT, "id": self.id}
                 write_json(self.record, {**head, **record, "status": "not run", "reason": None})
 
+    def tidy(self) -> None:
+        """Remove what a process that was killed left half-written."""
+        for path in self.folder.glob(".*.new"):
+            path.unlink()
+
     def log(self, line: Mapping[str, Any]) -> None:
         """Append one line to the curve."""
         with self.metrics.open("a", encoding="utf-8") as file:
@@ -176,7 +181,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def replace(path: Path, write: Callable[[Path], Any]) -> None:
     """Let `write` fill a new file beside `path`, then put it in its place: at any moment one of the two is whole."""
-    temporary = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         write(temporary)
         with temporary.open("rb") as file:

