@@ -1,0 +1,124 @@
+"""A model under test, and the batches that it is tested with.
+
+B batch, N tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from ..builder import make
+from ..library import Library, open_library
+from ..parts import Architecture
+from ..spec import Node
+
+TOLERANCE = 1e-5
+SHAPES = {
+    "even": {"d_model": 24, "n_heads": 4, "n_layers": 2, "vocab_size": 17, "max_len": 32},
+    # Heads 5 wide: their scale is no exact number, so that an order of operations shows.
+    "odd": {"d_model": 20, "n_heads": 4, "n_layers": 2, "vocab_size": 17, "max_len": 32},
+    "factorised": {
+        "d_model": 18, "n_heads": 6, "head_dim": 4, "d_embed": 10, "n_layers": 3, "vocab_size": 17, "max_len": 32,
+    },
+}  # fmt: skip
+"""Small models. Queries have several heads per key head where there are groups, and widths are no powers of two."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model under test: what was declared, and the module, in eval mode, with every parameter perturbed.
+
+    It is in float64, so that what differs is a fault and no rounding.
+    """
+
+    spec: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    library: Library
+    model: Architecture
+
+    @classmethod
+    def of(cls, model, shape=None, registry=None) -> Case:
+        """`model` and `shape` as in `zoo.build`. Raises `SpecError` if the model cannot be."""
+        library = open_library(registry=registry)
+        reader = library.reader()
+        spec = library.expand("model", Node(model, ("model",)), reader).plain()
+        sizes = library.expand("shape", Node(shape or SHAPES["even"], ("shape",)), reader).plain()
+        reader.finish()
+        return cls(spec, sizes, library, loud(made(library, spec, sizes).double()))
+
+    def build(self, seed: int = 0, dropout: float = 0.0, **slots: Any) -> Architecture:
+        """The same model with its initial weights, or one that differs in some slots, in eval mode."""
+        return made(self.library, {**self.spec, **slots}, {**self.shape, "dropout": dropout}, seed).double().eval()
+
+    def draw(self, *size: int, seed: int = 0) -> Tensor:
+        """Ids of tokens that are not reserved."""
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randint(4, self.model.shape.vocab_size, size, generator=generator)
+
+    def pad(self, rows: Sequence[Tensor], side: str) -> tuple[Tensor, Tensor]:
+        """Rows of ids as one [B, N], filled on one side, and what is real. The pads are ids like any other."""
+        width = max(map(len, rows)) + 1
+        ids = self.draw(len(rows), width, seed=9)
+        keep = torch.zeros(len(rows), width, dtype=torch.bool)
+        for i, row in enumerate(rows):
+            place = slice(width - len(row), width) if side == "left" else slice(len(row))
+            ids[i, place], keep[i, place] = row, True
+        return ids, keep
+
+    @property
+    def source(self) -> Tensor:
+        return self.draw(3, 5, seed=1)
+
+    @property
+    def target(self) -> Tensor:
+        return self.draw(3, 9, seed=2)
+
+    def passes(self) -> Iterator[tuple[Tensor | None, bool]]:
+        """The sources that the target can be read with, and whether the two are aligned."""
+        yield self.source, False
+        if not self.model.needs_source:
+            yield None, False
+        if not self.model.autoregressive:
+            yield self.draw(3, 9, seed=3), True
+
+    def fail(self, text: str) -> NoReturn:
+        raise AssertionError(f"{text} Model: {json.dumps(self.spec)}, shape: {json.dumps(self.shape)}.")
+
+    def same(self, got: Tensor, expected: Tensor, changed: str, kept: str, tolerance: float = TOLERANCE) -> None:
+        """Raise `AssertionError` if the two differ by more than `tolerance` times the largest value above 1."""
+        if got.shape != expected.shape:
+            self.fail(f"{changed}: {kept} should be {list(expected.shape)} and are {list(got.shape)}.")
+        if not got.numel():
+            return
+        gap = torch.where(got.isfinite() & expected.isfinite(), (got - expected).abs(), math.inf)
+        allowed = tolerance * max(1.0, expected.abs().max().item()) if tolerance else 0.0
+        if gap.max() > allowed:
+            at = [int(i) for i in torch.unravel_index(gap.argmax(), gap.shape)]
+            self.fail(
+                f"{changed}: {kept} should have stayed equal, to within {allowed:.1g}, and differ by up to "
+                f"{gap.max().item():.3g}, most at {at}."
+            )
+
+
+def made(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:
+    """As `zoo.build`, without its trial pass."""
+    reader = library.reader()
+    specs = reader.model(Node(model, ("model",))), reader.shape(Node(shape, ("shape",)))
+    reader.finish()
+    return make(*specs, seed=seed, registry=library.registry)
+
+
+@torch.no_grad()
+def loud(model: nn.Module, seed: int = 1) -> nn.Module:
+    """Perturb every parameter, gains and biases too: a weight of 1 or 0 hides whether it is used."""
+    generator = torch.Generator().manual_seed(seed)
+    for p in model.parameters():
+        p += torch.randn(p.shape, generator=generator) * (0.3 if p.ndim < 2 else p.shape[-1] ** -0.5)
+    return model.eval()
