@@ -19,7 +19,7 @@ from .. import measure
 from ..faults import SpecError
 from ..parts import Architecture, Batch, Kernel
 from ..stack import Stack
-from .case import Case
+from .case import Case, made
 
 
 def gradient(model: nn.Module, loss: Tensor) -> dict[str, Tensor | None]:
@@ -273,7 +273,7 @@ def round_trip(case: Case) -> None:
 @torch.no_grad()
 def copies(case: Case) -> None:
     """A copy, and a copy in another dtype, tie the same parameters, and share nothing with the original."""
-    ties, before = tied(case.model), case.model(case.source, case.target)
+    ties, before = tied(made(case.library, case.spec, case.shape)), case.model(case.source, case.target)
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         twin = copy.deepcopy(case.model).to(dtype)
         changed = f"The model was copied to {dtype}"
