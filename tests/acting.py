@@ -16,6 +16,11 @@ perform = worker.perform
 def act(run, stop, materialise):
     record = run.update(status="running", began=time.time(), session=os.getsid(0))
     spec = record["spec"]
+    signals, ask = [], stop.ask
+    if spec["act"] == "wait":
+        signal.signal(signal.SIGINT, lambda number, frame: (signals.append(number), ask(number, frame)))
+    if spec["act"] == "deaf":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     run.log({"kind": "start", "step": 0, "steps": 4})
     if spec["act"] == "exit":
         print("something else")
@@ -26,15 +31,12 @@ def act(run, stop, materialise):
     if spec["act"] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if spec["act"] == "wait":
-        signals, ask = [], stop.ask
-        signal.signal(signal.SIGINT, lambda number, frame: (signals.append(number), ask(number, frame)))
         while not stop():
             time.sleep(0.02)
         time.sleep(0.3)
         run.update(status="interrupted", reason=None, signals=len(signals))
         return
     if spec["act"] == "deaf":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         time.sleep(60)
     time.sleep(spec.get("seconds", 0))
     with (run.folder / "times").open("a") as file:
