@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from zoo.generate import greedy
+from zoo.measure import still
 from zoo.parts import Architecture, Cache
 
 
@@ -38,6 +39,10 @@ def join(a: Tensor, a_keep: Tensor | None, b: Tensor, b_keep: Tensor | None) -> 
     return ids, torch.cat(whole, 1)
 
 
+def last(x: Tensor, n: int) -> Tensor:  # [B, S, D] -> [B, n, D], and none of them for n = 0
+    return x[:, x.shape[1] - n :]
+
+
 class DecoderOnly(Architecture):
     """One causal stack reads [source ; bos ; target[:-1]] and predicts the target left to right."""
 
@@ -57,7 +62,7 @@ class DecoderOnly(Architecture):
         ids, keep = shift(target, target_keep, self.shape.bos), target_keep
         if source is not None:
             ids, keep = join(*pads_first(source, source_keep), ids, keep)
-        return self.decoder(ids, keep, notes=notes)[:, -target.shape[1] :]
+        return last(self.decoder(ids, keep, notes=notes), target.shape[1])
 
     def read(self, ids, *, keep=None, cache=None, segments=None, notes=None):
         return self.head(self.decoder(ids, keep, cache=cache, segments=segments, notes=notes))
@@ -92,10 +97,13 @@ class EncoderOnly(Architecture):
 
     def states(self, source, target, *, source_keep=None, target_keep=None, aligned=False, notes=None):
         ids, keep = source, source_keep
+        if aligned and (source is None or source.shape != target.shape):
+            given = None if source is None else list(source.shape)
+            raise ValueError(f"an aligned target {list(target.shape)} needs a source of its own size, not {given}")
         if not aligned:
             asked = torch.full_like(target, self.shape.mask)
             ids, keep = (asked, target_keep) if source is None else join(source, source_keep, asked, target_keep)
-        return self.encoder(ids, keep, notes=notes)[:, -target.shape[1] :]
+        return last(self.encoder(ids, keep, notes=notes), target.shape[1])
 
     def read(self, ids, *, keep=None, cache=None, segments=None, notes=None):
         if cache is not None:
@@ -110,11 +118,12 @@ class EncoderOnly(Architecture):
         """All `n` target tokens [B, n] at once, each from the source alone."""
         if prefix is not None:
             raise ValueError("an encoder reads no target, so it cannot continue a prefix; give it as the source")
-        training = self.training
-        logits = self.eval()(source, torch.full((source.shape[0], n), self.shape.mask, device=source.device),
-                             source_keep=source_keep)  # fmt: skip
-        self.train(training)
-        return choose(logits.flatten(0, 1)).view(source.shape[0], n)
+        if source is None:
+            raise ValueError("an encoder predicts its target from a source; give it one")
+        asked = torch.full((source.shape[0], n), self.shape.mask, device=source.device)
+        with still(self):
+            logits = self(source, asked, source_keep=source_keep)
+        return choose(logits.flatten(0, 1)).view_as(asked)
 
 
 class EncoderDecoder(Architecture):

@@ -237,8 +237,8 @@ class Builder:
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
         embedding = self.attempt(self.part("embedding", name), given)
         entries = self.layered("position", name)
-        shape = replace(self.shape, d_model=embedding.width) if embedding else self.shape
-        shape = replace(shape, head_dim=self.shape.head_width)
+        width = embedding.width if embedding else self.shape.d_model
+        shape = replace(self.shape, d_model=width, head_dim=self.shape.head_width)
         used = sorted({entries.index(i) for i in range(depth)})
         positions = {i: self.attempt(entries.entries[i], {"shape": shape}) for i in used}
         layers = []

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection
 import torch
 from torch import Tensor
 
+from .measure import still
+
 Choose = Callable[[Tensor], Tensor]  # logits [B, V] -> ids [B]
 
 
@@ -65,8 +67,10 @@ def generate(
 
     A row ends with the first id in `stop` (None = the end of sequence, () = never) and is filled with pads. The
     keeps are True for real tokens; a prompt is a prefix, not a source. Raises `ValueError` where source, prefix and
-    `n` are more than the model's positions can hold.
+    `n` are more than the model's positions can hold, and for a negative `n`.
     """
+    if n < 0:
+        raise ValueError(f"n is {n}; it should be at least 0")
     shape, device = model.shape, next(model.parameters()).device
     stop = torch.tensor(list([shape.eos] if stop is None else stop), device=device)
     rows = next((x.shape[0] for x in (source, prefix) if x is not None), 1)
@@ -77,9 +81,7 @@ def generate(
     if prefix_keep is not None:
         keep = torch.cat([torch.ones_like(prefix_keep[:, :1]), prefix_keep], 1)
 
-    training = model.training
-    model.eval()
-    try:
+    with still(model):
         cache = model.start(source, source_keep, room=first.shape[1] + n)
         logits = model.step(cache, first, keep)
         last = logits.shape[1] - 1 if keep is None else (keep * torch.arange(keep.shape[1], device=device)).argmax(1)
@@ -93,6 +95,4 @@ def generate(
             if t + 1 == n or not alive.any():
                 break
             logits = model.step(cache, ids[:, None])[:, -1]
-    finally:
-        model.train(training)
     return out
