@@ -69,9 +69,13 @@ def tried(spec: ModelSpec, shape: Shape, registry) -> tuple[Architecture, Builde
     except SpecError:
         raise
     except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        raise SpecError([spec.node.fault(f"the parts do not fit: {said}")]) from error
+        raise SpecError([spec.node.fault(f"the parts do not fit: {told(error)}")]) from error
     return model, builder
+
+
+def told(error: Exception) -> str:
+    """An exception in one line; torch puts a trace of its own below that."""
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], Any] | None = None) -> Any:
@@ -92,7 +96,7 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
         raise SpecError([part.fault(str(error))]) from error
     except Exception as error:
         whose = f"plugin '{part.entry.plugin}'" if part.entry else "its plugin"
-        raise SpecError([part.fault(f"{whose} failed with {type(error).__name__}: {error}")]) from error
+        raise SpecError([part.fault(f"{whose} failed with {told(error)}")]) from error
 
 
 def bind_task(part: PartSpec, shape: Shape) -> Any:

@@ -127,7 +127,7 @@ def check(document: Any) -> None:
             faults.append(top.fault(f"there is no section {show(key)}{nearest(key, SECTIONS)}", key))
         elif key != "plugins" and not isinstance(child.value, Mapping):
             faults.append(child.fault(f"{key} is {show(child.value)}; it should be a mapping"))
-        else:
+        elif key != "plugins":
             faults += [child.fault(text, name) for name in child.value if (text := misnamed(key, name))]
     if faults:
         raise SpecError(faults)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .faults import SpecError, nearest
 from .library import Library
-from .reader import Reader
+from .reader import Reader, merged
 from .signature import show
 from .spec import MODEL_SLOTS, Node
 
@@ -135,13 +135,13 @@ def changed(sides: Sides, change: Change, library: Library, reader: Reader) -> S
     """The sides with one value replaced: a whole side, or what stands inside it."""
     side, *steps = change.steps
     value = change.value
-    new = put(sides[side], steps, value) if steps and side in sides else value
+    new = put(sides.get(side, beside(value)), steps, value) if steps else value
     return overlay(sides, Node({side: new}, value.path, value.document), library, reader)
 
 
 def put(node: Node, steps: list[str], value: Node) -> Node:
     if not steps:
-        return value
+        return merged(node, value)
     inside = dict(node.items()) if isinstance(node.value, Mapping) else {"name": node}
     child = inside.get(steps[0], beside(value))
     return Node({**inside, steps[0]: put(child, steps[1:], value)}, node.path, node.document)

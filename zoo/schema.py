@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from .compare import KEYS
+from .compare import KEYS, MOST_SEEDS
 from .faults import SpecError
 from .hooks import SLOTS
+from .library import own_document
+from .rows import BEGINNINGS, SIDES
 from .shape import Shape
 from .signature import REQUIRED, Field, adapter, fields_of, read
-from .spec import MODEL_SLOTS, Train
+from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Train
 
-NAME = {"type": "string"}
 VERSION = "https://json-schema.org/draft/2020-12/schema"
+NAME = {"type": "string"}
+NULL = {"type": "null"}
+COUNT = {"type": "integer", "minimum": 1}
 
 
 def schema(registry) -> dict[str, Any]:
     """The schema of a whole file."""
     definitions = {slot: part(registry, slot) for slot in SLOTS}
     definitions |= {
-        "shape": record(Shape),
-        "train": record(Train),
-        "model": model(),
-        "row": closed({"model": named("model"), "shape": named("shape"), "task": ref("task"), "train": ref("train")}),
+        "shape": closed({"like": named("shape"), **record(Shape)}),
+        "train": closed(record(Train)),
+        "model": closed({"like": named("model"), "share": COUNT, **{slot: value(slot) for slot in MODEL_SLOTS}}),
+        "row": closed({side: side_of(side) for side in SIDES}),
         "comparison": comparison(),
     }
     sections = {
-        "plugins": {"anyOf": [many(NAME), closed({key: many(NAME) for key in ("files", "require", "disable")})]},
-        "defaults": closed({slot: value(slot) for slot in (*MODEL_SLOTS, *SLOTS)}),
-        "shapes": each(ref("shape")),
+        "plugins": {"anyOf": [many(NAME, 0), closed({key: many(NAME, 0) for key in ("files", "require", "disable")})]},
+        "defaults": closed({slot: value(slot) for slot in DEFAULTED}),
+        "shapes": each(named("shape")),
         "models": each(named("model")),
         "comparisons": each(ref("comparison")),
     }
@@ -46,8 +51,8 @@ def each(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "additionalProperties": schema}
 
 
-def many(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": schema, "minItems": 1}
+def many(schema: dict[str, Any], least: int = 1) -> dict[str, Any]:
+    return {"type": "array", "items": schema, "minItems": least}
 
 
 def ref(name: str) -> dict[str, str]:
@@ -59,63 +64,76 @@ def named(kind: str) -> dict[str, Any]:
     return {"anyOf": [NAME, ref(kind)]}
 
 
-def field(f: Field) -> dict[str, Any]:
-    if f.slot is not None:
-        return ref(f.slot)
-    found = adapter(f.annotation).json_schema()
-    return found if f.default is REQUIRED else {**found, "default": adapter(f.annotation).dump_python(f.default, mode="json")}
+def side_of(side: str) -> dict[str, Any]:
+    return named(side) if side in ("model", "shape") else ref(side)
 
 
 def record(cls: type) -> dict[str, Any]:
-    return closed({"like": NAME, **{name: field(f) for name, f in fields_of(cls).items()}} if cls is Shape else
-                  {name: field(f) for name, f in fields_of(cls).items()})  # fmt: skip
+    return {name: field(f) for name, f in fields_of(cls).items()}
+
+
+def field(f: Field) -> dict[str, Any]:
+    if f.slot is not None:
+        return {"anyOf": [ref(f.slot), NULL]} if f.default is None else ref(f.slot)
+    found = adapter(f.annotation).json_schema()
+    if f.default is REQUIRED:
+        return found
+    return {**found, "default": adapter(f.annotation).dump_python(f.default, mode="json", warnings=False)}
 
 
 def part(registry, slot: str) -> dict[str, Any]:
-    """A variant of a slot: its name, or a mapping with its name and its options."""
-    names, forms = [], []
+    """A part of a slot: its name, a mapping with its name and options, or some options of the default."""
+    names, forms, options = [], [], {}
     for entry in registry.variants(slot):
         variant = entry.variant
         try:
-            options = read(registry.load(entry), slot, variant.fixed).options
-        except (SpecError, ValueError, NameError):
+            own = read(registry.load(entry), slot, variant.fixed).options
+        except (SpecError, ValueError):
             continue  # `zoo plugins` says what is wrong with it
-        names.append({"const": variant.name, "description": variant.summary})
-        properties = {"name": {"const": variant.name}, **{name: field(f) for name, f in options.items()}}
-        required = ("name", *(name for name, f in options.items() if f.default is REQUIRED))
-        forms.append(closed(properties, required))
+        owners = "|".join(re.escape(owner) for owner in entry.owners if owner)
+        spelled = {"const": registry.spelling(entry), "description": variant.summary}
+        name = {"anyOf": [spelled, {"type": "string", "pattern": f"^({owners}):{re.escape(variant.name)}$"}]}
+        fields = {option: field(f) for option, f in own.items()}
+        names.append(name)
+        forms.append(closed({"name": name, **fields}, ("name", *(o for o, f in own.items() if f.default is REQUIRED))))
+        for option, found in fields.items():
+            options.setdefault(option, []).append(found)
+    if slot in own_document().value["defaults"]:
+        forms.append(closed({option: {"anyOf": found} for option, found in options.items()}))
     return {"description": SLOTS[slot], "anyOf": [*names, *forms]}
 
 
 def value(slot: str) -> dict[str, Any]:
-    """The four forms of a model's slot."""
+    """The four forms of a model's slot; a slot that a model fills once has no list, and the architecture no stacks."""
     one = ref("attention" if slot == "cross" else slot)
     if slot not in MODEL_SLOTS:
         return one
-    layered = {"anyOf": [one, many(one), closed({"first": group(one), "repeat": group(one)}, ("repeat",))]}
+    group = {"anyOf": [one, many(one) | ({"maxItems": 1} if slot in WHOLE else {})]}
+    forms = {"repeat": group} if slot in WHOLE else {"first": group, "repeat": group}
+    layered = {"anyOf": [*group["anyOf"], closed(forms, ("repeat",))]}
+    if slot == "architecture":
+        return layered
     return {"anyOf": [*layered["anyOf"], closed({"encoder": layered, "decoder": layered})]}
-
-
-def group(one: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [one, many(one)]}
-
-
-def model() -> dict[str, Any]:
-    slots = {slot: value(slot) for slot in MODEL_SLOTS}
-    return closed({"like": NAME, "share": {"type": "integer", "minimum": 1}, **slots})
 
 
 def comparison() -> dict[str, Any]:
     kinds = {
-        "model": named("model"),
+        **{side: side_of(side) for side in SIDES},
         "models": many(named("model")),
-        "shape": named("shape"),
-        "task": ref("task"),
-        "train": ref("train"),
-        "vary": each(many({})),
-        "rows": each(ref("row")),
-        "seeds": {"anyOf": [{"type": "integer", "minimum": 1}, many({"type": "integer"})]},
-        "baseline": NAME,
+        "vary": vary(),
+        "rows": {**each(ref("row")), "minProperties": 1},
+        "seeds": {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, many({"type": "integer", "minimum": 0})]},
+        "baseline": {"anyOf": [NAME, NULL]},
         "references": many(ref("reference")),
     }
-    return closed({key: kinds[key] for key in KEYS})
+    rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": {"vary": False}}]
+    whole = {"required": ["vary"], "properties": {"vary": {"required": ["model"]}}}
+    return {**closed({key: kinds[key] for key in KEYS}), "oneOf": [*rows, whole]}
+
+
+def vary() -> dict[str, Any]:
+    """Lists of values by path; those inside a part or a setting are anything."""
+    whole = {slot: many(value(slot)) for slot in MODEL_SLOTS} | {"share": many(COUNT)}
+    whole |= {side: many(side_of(side)) for side in SIDES}
+    inside = {f"^({'|'.join(BEGINNINGS)})\\.": many({})}
+    return {**closed(whole), "patternProperties": inside}

@@ -68,7 +68,7 @@ class Field:
 
     @property
     def expected(self) -> str:
-        return f"a {self.slot}" if self.slot else words(self.annotation)
+        return f"a part for {self.slot}" if self.slot else words(self.annotation)
 
     def check(self, value: Any) -> Any:
         """The value as the annotation has it; raises `ValueError` with what was expected."""

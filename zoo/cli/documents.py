@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from .. import yaml
-from ..compare import Comparison, read_comparison
+from ..compare import Comparison, attempt, read_comparison
 from ..faults import SpecError, nearest
 from ..hooks import SLOTS
 from ..library import Library, open_library
-from ..signature import REQUIRED, read, show
+from ..signature import REQUIRED, Field, read, show
+from ..spec import MODEL_SLOTS
 from . import discovered, discovery, warn
 from .catalogue import complete_part
 
@@ -46,17 +47,14 @@ def validate(file: Path, sets: tuple[str, ...]) -> None:
     library = opened(file, sets=sets)
     own = Library(library.documents[:1], library.registry)
     reader = library.reader()
-    checks = [
-        *(lambda n=node: reader.shape(library.expand("shape", n, reader)) for node in own.section("shapes").values()),
-        *(lambda n=node: reader.model(library.expand("model", n, reader)) for node in own.section("models").values()),
-        *(lambda n=name: read_comparison(library, n) for name in own.section("comparisons")),
-    ]
-    for check in checks:
-        try:
-            check()
-        except SpecError as error:
-            reader.faults += error.faults
-    reader.faults.sort(key=lambda fault: [int(n) for n in fault.where.rsplit(":", 2)[1:] if n.isdigit()])
+    for slot, node in own.section("defaults").items():
+        reader.slot(node, slot) if slot in MODEL_SLOTS else reader.part(node, slot)
+    for node in own.section("shapes").values():
+        attempt(reader, lambda node=node: reader.shape(library.expand("shape", node, reader)))
+    for node in own.section("models").values():
+        attempt(reader, lambda node=node: reader.model(library.expand("model", node, reader)))
+    for name in own.section("comparisons"):
+        attempt(reader, lambda name=name: read_comparison(library, name))
     reader.finish()
     counts = {kind: len(own.section(kind)) for kind in ("shapes", "models", "comparisons")}
     click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
@@ -83,6 +81,18 @@ def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
     click.echo(yaml.dump({"plugins": plugins, **document} if plugins else document), nl=False)
 
 
+def told(option: Field, registry) -> str:
+    """What an option is if nobody writes it."""
+    if option.default is REQUIRED:
+        return "required"
+    if option.slot is None or option.default is not None:
+        return f"default {show(option.default)}"
+    if option.slot in MODEL_SLOTS:
+        return "default: the model's"
+    reader = open_library(registry=registry).reader()
+    return f"default {reader.part(reader.default(option.slot), option.slot).label()}"
+
+
 @click.command("show")
 @click.argument("part", metavar="SLOT:NAME", shell_complete=complete_part)
 def show_part(part: str) -> None:
@@ -95,7 +105,10 @@ def show_part(part: str) -> None:
     entry = registry.find(slot, name)
     target = registry.load(entry)
     variant = entry.variant
-    signature = read(target, slot, variant.fixed)
+    try:
+        signature = read(target, slot, variant.fixed)
+    except ValueError as error:
+        raise SpecError(f"{part} of plugin '{entry.plugin}' cannot be used: {error}") from error
     click.echo(f"{click.style(f'{slot}:{variant.name}', bold=True)}  {variant.summary}")
     if text := inspect.getdoc(target):
         click.echo(f"\n{text}")
@@ -104,8 +117,6 @@ def show_part(part: str) -> None:
     click.echo("\noptions:" if signature.options else "\noptions: none")
     width = max(map(len, signature.options), default=0)
     for option in signature.options.values():
-        default = "required" if option.default is REQUIRED else f"default {show(option.default)}"
-        default = "default: the model's" if option.slot and option.default is None else default
-        click.echo(f"  {option.name:{width}}  {option.expected} ({default})")
+        click.echo(f"  {option.name:{width}}  {option.expected} ({told(option, registry)})")
     click.echo(f"\npaper: {variant.paper or 'none'}")
     click.echo(f"from: {entry.distribution} {entry.version}, plugin '{entry.plugin}', {entry.source}")
