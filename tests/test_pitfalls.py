@@ -243,8 +243,9 @@ def test_more_tokens_than_positions_are_refused_with_both_numbers(training):  # 
         with pytest.raises(ValueError, match=said):
             pass_()
     assert model.read(long[:, :16]).shape == (1, 16, 17)
-    with pytest.raises(ValueError, match=said):
-        model.generate(None, 9, prefix=long[:, :8])
+    for begin in (lambda: model.generate(None, 9, prefix=long[:, :8]), lambda: model.start(None, room=18)):
+        with pytest.raises(ValueError, match=said):
+            begin()
     assert model.generate(None, 8, prefix=long[:, :8], stop=()).shape == (1, 8)
 
 

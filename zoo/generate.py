@@ -44,7 +44,7 @@ def sample(
         p = ordered.softmax(-1)
         before = p.cumsum(-1) - p
         if top_p < 1:
-            p = p.masked_fill(before > top_p, 0.0)
+            p = p.masked_fill(before >= top_p, 0.0)
             p[:, 0] = p[:, 0].clamp_min(torch.finfo(p.dtype).tiny)
         return ids.gather(1, torch.multinomial(p, 1, generator=generator))[:, 0]
 
