@@ -425,7 +425,7 @@ def test_bfloat16_keeps_its_weights_in_float32(tmp_path):
     assert column(seen.curve, "loss", "dev")[-1] == pytest.approx(column(exact.curve, "loss", "dev")[-1], abs=0.02)
 
 
-@pytest.mark.parametrize(("units", "width", "expected"), [(True, 128, "bf16"), (True, 64, "fp32"), (False, 128, "fp32")])
+@pytest.mark.parametrize(("units", "width", "expected"), [(True, 256, "bf16"), (True, 128, "fp32"), (False, 256, "fp32")])
 def test_auto_precision_asks_for_matrix_units_and_width(monkeypatch, units, width, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": units}, raising=False)
     model = SimpleNamespace(shape=SimpleNamespace(d_model=width))
