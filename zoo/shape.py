@@ -31,10 +31,12 @@ class Shape:
     mask: int = 3
 
     def __post_init__(self):
+        sizes = ("d_model", "n_heads", "n_layers", "max_len", "vocab_size", "head_dim", "d_ff", "d_embed")
+        at_least = {**dict.fromkeys(sizes, 1), **dict.fromkeys(("pad", "bos", "eos", "mask"), 0)}
         faults = [
-            Fault(f"{name} is {value}; it should be at least 1", (name,))
-            for name in ("d_model", "n_heads", "n_layers", "max_len", "vocab_size", "head_dim", "d_ff", "d_embed")
-            if (value := getattr(self, name)) is not None and value < 1
+            Fault(f"{name} is {value}; it should be at least {low}", (name,))
+            for name, low in at_least.items()
+            if (value := getattr(self, name)) is not None and value < low
         ]
         if not 0 <= self.dropout < 1:
             faults.append(Fault(f"dropout is {self.dropout}; it should be at least 0 and below 1", ("dropout",)))

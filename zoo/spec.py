@@ -39,10 +39,10 @@ class Node:
         keys = self.value if isinstance(self.value, Mapping) else range(len(self.value))
         return ((key, self.get(key)) for key in keys)
 
-    def fault(self, text: str, key: Any = None) -> Fault:
-        """A fault at this value, or at the key `key` in it."""
-        at = self if key is None else self.get(key)
-        return Fault(text, at.path, at.document.where(at.path, key=key is not None) if at.document else "")
+    def fault(self, text: str, *key: Any) -> Fault:
+        """A fault at this value, or at the one key in it that is given."""
+        at = self.get(*key) if key else self
+        return Fault(text, at.path, at.document.where(at.path, key=bool(key)) if at.document else "")
 
     def plain(self) -> Any:
         """The value without any node in it."""
