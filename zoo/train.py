@@ -19,7 +19,7 @@ from .tasks import Task
 EXPLODED = 3.0
 """A run has diverged when its loss stands at this many times the loss of its first step (at least 1 nat)."""
 NARROW = 256
-"""Models narrower than this lose by bfloat16 on a CPU: the small products of their attention outweigh the large ones."""
+"""Narrower models lose by bfloat16 on a CPU: the small products of attention outweigh the large ones."""
 
 
 class Diverged(Exception):
