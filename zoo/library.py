@@ -73,7 +73,7 @@ class Library:
                 reader.fail(node.fault(f"{kind} '{value}' is like itself: {' -> '.join((*seen, value))}"))
                 return Node({}, node.path, node.document)
             try:
-                found = self.find(f"{kind}s", value)
+                found = self.find(f"{kind}s", value).seen_from(node)
             except SpecError as error:
                 raise SpecError([node.fault(f.text) for f in error.faults]) from None
             return self.expand(kind, found, reader, (*seen, value))

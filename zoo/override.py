@@ -64,15 +64,26 @@ def parsed(override: str, text: str) -> Any:
 
 
 def starts(top: Mapping[str, Any], override: str, name: str | None) -> list[tuple[str, ...]]:
-    """Where the path of an override starts: at the top, or in the comparisons that are meant."""
-    if override.partition("=")[0].split(".")[0] in SECTIONS:
+    """Where the path of an override starts: at the top, or in the comparisons that are meant and in those of their
+    rows that write the same side for themselves.
+    """
+    first = override.partition("=")[0].split(".")[0]
+    if first in SECTIONS:
         return [()]
     comparisons = top.get("comparisons", {})
     meant = [("comparisons", c) for c in comparisons if name in (None, c)]
     if not meant:
         what = f"no comparison {show(name)}{nearest(name, comparisons)}" if name else "no comparison"
         refuse(override, f"the file has {what}, and the path begins with no section of it")
-    return meant
+    return meant + [(*path, "rows", row) for path in meant for row in writing(comparisons[path[1]], first)]
+
+
+def writing(comparison: Any, side: str) -> list[str]:
+    """The rows that write this side themselves, in place of what the comparison says for all."""
+    rows = comparison.get("rows", {}) if isinstance(comparison, Mapping) else {}
+    if not isinstance(rows, Mapping):
+        return []
+    return [name for name, row in rows.items() if isinstance(row, Mapping) and side in row]
 
 
 def put(old: Any, steps: tuple[str, ...], done: tuple[str, ...], value: Any, override: str) -> Any:

@@ -156,6 +156,11 @@ class Architecture(nn.Module):
     shape: Shape
     head: nn.Module  # [..., D] -> [..., V]
 
+    def extra_repr(self) -> str:
+        sizes = ("d_model", "n_heads", "n_layers", "vocab_size", "max_len")
+        total = sum(p.numel() for p in self.parameters())
+        return ", ".join([f"{total:,} parameters", *(f"{size}={getattr(self.shape, size)}" for size in sizes)])
+
     @staticmethod
     def slots(source: int, target: int, aligned: bool) -> int:
         """The most positions that one stack needs for a source and a target of these lengths."""

@@ -54,7 +54,7 @@ class Reader:
         if child is None and f.default is REQUIRED:
             raise SpecError([node.fault(f"{owner} needs '{f.name}', {f.expected}")])
         if f.slot is not None:
-            return self.inside(child, f)
+            return self.inside(child, f, node)
         if child is None:
             return f.default
         try:
@@ -62,12 +62,12 @@ class Reader:
         except ValueError as error:
             raise SpecError([child.fault(f"{owner}.{f.name} is {error}")]) from None
 
-    def inside(self, node: Node | None, f: Field) -> PartSpec | None:
+    def inside(self, node: Node | None, f: Field, owner: Node) -> PartSpec | None:
         """The part of a field; null is as good as nothing where the field has no default of its own."""
-        own = None if f.default is None else Node(f.default)
+        own = None if f.default is None else Node(f.default).seen_from(owner)
         if node is None or (node.value is None and own is None):
             node = own or (None if f.slot in MODEL_SLOTS else self.default(f.slot))  # the model has its own slots
-        return None if node is None else self.part(merged(own, node), f.slot)
+        return None if node is None else self.part(merged(own, node.seen_from(owner)), f.slot)
 
     def default(self, slot: str) -> Node | None:
         """What fills a slot that nobody wrote."""
@@ -75,7 +75,8 @@ class Reader:
 
     def part(self, node: Node, slot: str) -> PartSpec | None:
         """`name`, or `{name: …, option: value, …}`; options without a name are the default's."""
-        node = merged(self.default(slot), node)
+        default = self.default(slot)
+        node = merged(default and default.seen_from(node), node)
         value = node.value
         name = value.get("name") if isinstance(value, Mapping) else value
         name = name.value if isinstance(name, Node) else name
@@ -98,7 +99,7 @@ class Reader:
         before = len(self.faults)
         values = self.fields(options, sig.options, f"{slot} '{name}'", skip=("name",))
         fixed = {
-            k: self.inside(Node(v, at.path, at.document), sig.fixed[k]) if sig.fixed[k].slot else v
+            k: self.inside(Node(v, at.path, at.document), sig.fixed[k], at) if sig.fixed[k].slot else v
             for k, v in entry.variant.fixed.items()
         }
         if len(self.faults) > before:
@@ -169,7 +170,7 @@ class Reader:
         for key, child in self.defaults.items():
             faulty = key in slots and slots[key] is None and key != "architecture"  # the others are still checked
             if key in MODEL_SLOTS and (key not in slots or faulty):
-                slots[key] = self.slot(child, key)
+                slots[key] = self.slot(child.seen_from(node), key)
         missing = [s for s in MODEL_SLOTS if s not in slots and s != "cross"]
         if missing:
             self.fail(node.fault(f"the model says nothing of {', '.join(missing)}"))

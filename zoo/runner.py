@@ -16,9 +16,10 @@ from .parts import Architecture
 from .plan import cost, prepared
 from .pool import Job
 from .registry import discover
-from .runs import Run, write_json
+from .runs import Run, cores, write_json
 from .spec import PartSpec, Train
 from .tasks import Reference, Task
+from .train import device
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,12 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
             for row, runs in zip(comparison.rows, rows, strict=True)
         ],
     }
+
+
+def at_once(comparison: Comparison) -> int:
+    """How many runs go side by side unless the user says: one per core, or one where a GPU does the work."""
+    devices = {run.train.device for row in comparison.rows for run in row.runs if run.train}
+    return cores() if all(device(name).type == "cpu" for name in devices) else 1
 
 
 def folder(out: Path, name: str) -> Path:

@@ -44,11 +44,25 @@ class Node:
         at = self.get(*key) if key else self
         return Fault(text, at.path, at.document.where(at.path, key=bool(key)) if at.document else "")
 
+    def seen_from(self, node: Node) -> Node:
+        """This value, but with its faults shown at `node` if that stands in another document: the one to mend."""
+        return self if self.document is node.document else dataclasses.replace(self, document=Elsewhere(node))
+
     def plain(self) -> Any:
         """The value without any node in it."""
         if isinstance(self.value, Mapping):
             return {k: v.plain() for k, v in self.items()}
         return [v.plain() for _, v in self.items()] if isinstance(self.value, list | tuple) else self.value
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A document whose faults are shown at a node of another one."""
+
+    node: Node
+
+    def where(self, path: Path, key: bool = False) -> str:
+        return self.node.fault("").where
 
 
 @dataclass(frozen=True)

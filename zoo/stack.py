@@ -15,7 +15,6 @@ from .cache import Cache, Uncached
 from .context import AttentionContext, Mask
 from .parts import Embedding, Position, Residual, Shape
 
-
 NO_CELL = Uncached()
 
 

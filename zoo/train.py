@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from . import measure, weights
+from .faults import SpecError
 from .parts import Batch
 from .runs import Run, peak_memory
 from .tasks import Task
@@ -279,14 +280,14 @@ def draw(task: Task, size: int, generator: torch.Generator) -> Batch:
 
 
 def device(name: str) -> torch.device:
-    """The device that `name` asks for; "auto" is the fastest that there is. Raises `ValueError`."""
+    """The device that `name` asks for; "auto" is the fastest that there is. Raises `SpecError`."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         chosen = torch.device(name)
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device '{name}' cannot be used: {str(error).splitlines()[0]}") from None
+        raise SpecError(f"device '{name}' cannot be used: {str(error).splitlines()[0]}") from None
     return chosen
 
 

@@ -141,8 +141,8 @@ def _label(axes, curves: list[Curve], levels: Mapping[str, float]) -> None:
         thread = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 1}
         axes.annotate(
             name if inside else f"{name}, out of view", xy=(step, value), xytext=(1.04, place),
-            textcoords=axes.get_yaxis_transform(), color=colour, va="center", fontsize=10, annotation_clip=False, parse_math=False,
-            arrowprops=thread if inside else None,
+            textcoords=axes.get_yaxis_transform(), color=colour, va="center", fontsize=10, annotation_clip=False,
+            parse_math=False, arrowprops=thread if inside else None,
         )  # fmt: skip
 
 
