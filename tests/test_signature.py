@@ -195,7 +195,8 @@ def test_fields_of_a_dataclass():
     "value, text",
     [
         (None, "null"), (True, "true"), (3, "3"), (1e-5, "1e-05"), ("x", "'x'"), ("é", "'é'"),
-        (["é", None], '["é", null]'), (math.inf, ".inf"), (-math.inf, "-.inf"), (math.nan, ".nan"), ({"a": 1}, '{"a": 1}'),
+        (["é", None], '["é", null]'), (math.inf, ".inf"), (-math.inf, "-.inf"), (math.nan, ".nan"),
+        ({"a": 1}, '{"a": 1}'),
     ],
 )  # fmt: skip
 def test_values_as_they_are_written(value, text):
