@@ -65,6 +65,13 @@ def test_calls(architecture):
     assert model.generate(SOURCE, 0).shape == (2, 0)
 
 
+@pytest.mark.parametrize("kernel", ["flash", "naive"])
+def test_attention_named_by_its_kernel_is_short_for_both(kernel):
+    short, long = built({"attention": kernel}), built({"attention": "mha", "kernel": kernel})
+    assert repr(short) == repr(long)
+    assert_close(short(SOURCE, TARGET), long(SOURCE, TARGET), atol=0, rtol=0)
+
+
 def test_repr_shows_the_parts():
     shown = repr(zoo.build("llama-like", shape=SHAPE))
     assert shown.startswith("DecoderOnly(") and len(shown.splitlines()) < 60
@@ -261,7 +268,22 @@ class SideBySide(Attention):
         return self.one(x, memory, ones) + self.other(x, memory, others)
 
 
+class Tilted(Attention):
+    """An inner attention with one more bias, a learned slope per head of this layer."""
+
+    honours = frozenset({"rotate", "bias", "cross"})
+
+    def __init__(self, shape: Shape, *, inner: Part["attention"] = "mha"):  # noqa: F821, UP037
+        super().__init__()
+        self.inner, self.slope = inner(), nn.Parameter(torch.zeros(shape.n_heads, 1, 1))
+
+    def forward(self, x, memory, ctx):
+        own = self.slope * (ctx.q_at[:, None, :, None] - ctx.k_at[:, None, None, :])
+        return self.inner(x, memory, replace(ctx, bias=own if ctx.bias is None else ctx.bias + own))
+
+
 OWN = offered(
+    Variant("attention", "tilted", Tilted),
     Variant("ffn", "doubled", Doubled),
     Variant("ffn", "narrow", Narrow),
     Variant("attention", "side-by-side", SideBySide),
@@ -298,6 +320,12 @@ def test_parts_inside_options_with_caches_and_kernels():
     sides = {"name": "side-by-side", "other": {"name": "gqa", "kv_heads": 2, "window": 2}}
     check_model({"attention": sides, "position": "rope"}, registry=OWN)
     check_model({"attention": sides, "architecture": "encoder-decoder", "position": "alibi"}, registry=OWN)
+
+
+@pytest.mark.parametrize("position", ["none", "alibi"])
+def test_every_layer_sees_the_bias_that_it_was_given(position):
+    """What a kernel makes of bias and mask is made once per pass, but not from another layer's bias."""
+    check_model({"attention": "tilted", "position": position, "kernel": "flash"}, registry=OWN)
 
 
 @pytest.mark.parametrize(

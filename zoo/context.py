@@ -5,6 +5,7 @@ B batch, T queries, S keys, H query heads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,23 +76,28 @@ class AttentionContext:
     sink: Tensor | None = None
     dropout: float = 0.0
     notes: list[tuple[str, Tensor]] | None = None
-    memo: dict[Any, Tensor | None] = field(default_factory=dict)
+    memo: dict[Any, tuple[tuple, Tensor | None]] = field(default_factory=dict)
     shared: dict[Any, Any] = field(default_factory=dict)
 
     def see(self) -> Tensor | None:
         """The mask as [1 or B, 1, T, S] of bools (None = all may look), made once per pass."""
-        key = ("see", self.mask.causal, self.mask.window)
-        if key not in self.memo:
-            self.memo[key] = self.mask.dense(self.q_at, self.k_at)
-        return self.memo[key]
+        return self.once("see", (), lambda: self.mask.dense(self.q_at, self.k_at))
 
     def additive(self) -> Tensor | None:
         """Bias and mask as one float tensor, -inf where looking is forbidden, made once per pass."""
-        key = ("additive", self.mask.causal, self.mask.window)
-        if key not in self.memo:
-            see = self.see()
-            self.memo[key] = self.bias if see is None else self.bias.masked_fill(~see, float("-inf"))
-        return self.memo[key]
+        see = self.see()
+        return self.once(
+            "additive", (self.bias,), lambda: self.bias if see is None else self.bias.masked_fill(~see, float("-inf"))
+        )
+
+    def once(self, kind: str, sources: tuple, make: Callable[[], Tensor | None]) -> Tensor | None:
+        """What was made before for this mask from these very tensors, or else what `make` makes now."""
+        key = (kind, self.mask.causal, self.mask.window)
+        sources = (*sources, self.mask.keep, self.mask.prefix, self.q_at, self.k_at)
+        known = self.memo.get(key)
+        if known is None or any(now is not then for now, then in zip(sources, known[0], strict=True)):
+            known = self.memo[key] = (sources, make())
+        return known[1]
 
     def note(self, name: str, value: Tensor) -> None:
         """Hand a tensor to whoever called the model: a mixture's router logits, say."""
