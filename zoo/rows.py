@@ -105,7 +105,7 @@ def label(node: Node) -> str:
     value = node.plain()
     if isinstance(value, Mapping):
         options = [f"{k}={v if isinstance(v, str) else show(v)}" for k, v in value.items() if k not in ("name", "like")]
-        return " ".join([str(value.get("name", value.get("like", ""))), *options]).strip()
+        return " ".join([str(value.get("name", value.get("like", ""))), *options]).strip() or "default"
     return value if isinstance(value, str) else show(value)
 
 
