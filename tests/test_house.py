@@ -2,9 +2,11 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,26 @@ def test_every_package_is_in_the_wheel():
     there = [".".join(p.parent.relative_to(ROOT).parts) for p in CORE if p.name == "__init__.py"]
     assert sorted(listed) == sorted([*there, "zoo_plugins"])
     assert not [p for p in (ROOT / "plugins").iterdir() if p.is_dir() and p.name != "__pycache__"], "plugins/ is flat"
+
+
+def test_the_wheel_holds_the_tree(tmp_path):
+    """Built from the source distribution, as an index would serve it."""
+    pytest.importorskip("build", reason="the package 'build' is not installed")
+    source = tmp_path / "source"
+    kept = shutil.ignore_patterns("__pycache__")
+    for name in ("zoo", "plugins"):
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=kept)
+    for name in ("pyproject.toml", "README.md", "registry.yaml"):
+        shutil.copy(ROOT / name, source)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, source]
+    subprocess.run(command, check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        assert wheel.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
+        points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+        assert b"[zoo]\nbuiltin = zoo_plugins" in wheel.read(points)
+    there = {str(p.relative_to(ROOT)) for p in OURS} | {"zoo/registry.yaml"}
+    assert held == {re.sub("^plugins/", "zoo_plugins/", name) for name in there}
 
 
 def test_no_test_is_lost():
