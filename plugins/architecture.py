@@ -8,8 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoo.generate import greedy
-from zoo.measure import still
+from zoo.generate import greedy, still
 from zoo.parts import Architecture, Cache
 
 

@@ -9,7 +9,7 @@ from .hooks import API, Variant, hookimpl
 
 if TYPE_CHECKING:
     from .builder import build
-    from .runs import load
+    from .runner import load
 
 __version__ = "0.1.0"
 __all__ = ["API", "Fault", "SpecError", "Variant", "build", "hookimpl", "load"]
@@ -22,7 +22,7 @@ def __getattr__(name: str):
 
         return build
     if name == "load":
-        from .runs import load
+        from .runner import load
 
         return load
     raise AttributeError(f"module 'zoo' has no attribute {name!r}")

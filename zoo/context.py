@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .cache import Cell, Uncached
-
-if TYPE_CHECKING:
-    from .parts import Position
+from .position import Position
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ B rows, P tokens of the prefix, n new tokens, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 import torch
-from torch import Tensor
-
-from .measure import still
+from torch import Tensor, nn
 
 Choose = Callable[[Tensor], Tensor]  # logits [B, V] -> ids [B]
 
@@ -96,3 +95,16 @@ def generate(
                 break
             logits = model.step(cache, ids[:, None])[:, -1]
     return out
+
+
+@contextmanager
+def still(model: nn.Module | None) -> Iterator[None]:
+    """Eval mode for the time being; each module then returns to the mode that it had."""
+    training = [] if model is None else [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

@@ -6,14 +6,14 @@ B batch, T target tokens, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .generate import still
 from .parts import Batch
 from .tasks import Reference, Task
 
@@ -119,19 +119,6 @@ def hits(sums: dict[str, float], logits: Tensor, batch: Batch, choices: Tensor |
     sums["tokens"] += counted.sum().item()
     sums["exact"] += ((right == counted).all(1) & rows).sum().item()
     sums["rows"] += rows.sum().item()
-
-
-@contextmanager
-def still(model: nn.Module | None) -> Iterator[None]:
-    """Eval mode for the time being; each module then returns to the mode that it had."""
-    training = [] if model is None else [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
 
 
 def exp(nats: float) -> float:

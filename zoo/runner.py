@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from .builder import bind, make, sketch
 from .compare import Comparison, RunSpec, read_run
+from .faults import SpecError
 from .library import Library, own_document
 from .measure import METRICS
 from .parts import Architecture
@@ -20,6 +22,7 @@ from .runs import Run, cores, write_json
 from .spec import PartSpec, Train
 from .tasks import Reference, Task
 from .train import device
+from .weights import read_model
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,21 @@ def model_of(record: Mapping[str, Any]) -> Architecture:
     run, library = reopen(record)
     shape = replace(run.shape, vocab_size=record["data"]["vocab_size"])
     return make(run.model, shape, seed=run.seed, registry=library.registry)
+
+
+def load(folder: str | os.PathLike):
+    """The trained model of a run folder, at its best weights on dev, in evaluation mode.
+
+    Raises `SpecError` if the folder holds no trained model.
+    """
+    run = Run(Path(folder))
+    record = run.read()
+    if not run.weights.exists():
+        state = f"its status is '{record['status']}'" if record else "it has no run.json"
+        raise SpecError(f"{run.folder} holds no trained model; {state}")
+    model = model_of(record)
+    read_model(model, run.weights)
+    return model.eval()
 
 
 def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | None:

@@ -18,8 +18,6 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from .faults import SpecError
-
 FORMAT = 1
 FINISHED = ("done", "diverged")
 """Statuses of runs that would end the same way again, and so are not repeated."""
@@ -126,24 +124,6 @@ def flock(fcntl, file) -> bool:
     except OSError:
         return False
     return True
-
-
-def load(folder: str | os.PathLike):
-    """The trained model of a run folder, at its best weights on dev, in evaluation mode.
-
-    Raises `SpecError` if the folder holds no trained model.
-    """
-    from .runner import model_of
-    from .weights import read_model
-
-    run = Run(Path(folder))
-    record = run.read()
-    if not run.weights.exists():
-        state = f"its status is '{record['status']}'" if record else "it has no run.json"
-        raise SpecError(f"{run.folder} holds no trained model; {state}")
-    model = model_of(record)
-    read_model(model, run.weights)
-    return model.eval()
 
 
 def parse(line: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from tabulate import tabulate
 
 from ..runs import strict
 from . import units
-from .caption import caption, footnotes, reasons, title
+from .caption import caption, footnotes, title
 from .table import FORMAT, Mean, Row, Table
 
 LONGEST = 200  # characters of a reason in a table; CSV and JSON hold all of it
