@@ -61,6 +61,15 @@ def test_names_of_the_user_come_before_the_zoos_own(tmp_path):
     assert open_library().reader().defaults.get("norm").value == "layernorm", "and the zoo's own are as they were"
 
 
+def test_a_default_can_be_changed_by_an_option_alone(tmp_path):
+    path = write(tmp_path, "defaults: {tokenizer: {vocab_size: 300}, norm: {eps: 0.5}, position: {name: rope}}")
+    reader = open_library(path).reader()
+    model = reader.model(Node({}))
+    reader.finish()
+    assert model.slots["norm"].label() == "layernorm eps=0.5" and model.slots["position"].label() == "rope"
+    assert reader.part(Node("language-modeling"), "task").options["tokenizer"].label() == "bpe vocab_size=300"
+
+
 def test_like_takes_over_and_changes(tmp_path):
     path = write(tmp_path, """
         models:

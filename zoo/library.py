@@ -55,7 +55,16 @@ class Library:
         return {**listed, "plugins": self.discovery.get("plugins", True)}
 
     def reader(self) -> Reader:
-        return Reader(self.registry, Node(self.section("defaults")))
+        return Reader(self.registry, Node(self.defaults()))
+
+    def defaults(self) -> dict[str, Node]:
+        """What fills each slot; an earlier document's options without a name are those of a later one's part."""
+        out: dict[str, Node] = {}
+        for document in reversed(self.documents):
+            for slot, node in Library((document,), self.registry).section("defaults").items():
+                base = out.get(slot)
+                out[slot] = merged(base and base.seen_from(node), node)
+        return out
 
     def find(self, section: str, name: str) -> Node:
         """The entry of that name; raises `SpecError` with the nearest one."""
