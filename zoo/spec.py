@@ -46,7 +46,12 @@ class Node:
 
     def seen_from(self, node: Node) -> Node:
         """This value, but with its faults shown at `node` if that stands in another document: the one to mend."""
-        return self if self.document is node.document else dataclasses.replace(self, document=Elsewhere(node))
+        return self if self.document is node.home else dataclasses.replace(self, document=Elsewhere(node))
+
+    @property
+    def home(self) -> Any:
+        """The document in which faults of this value are shown."""
+        return self.document.node.home if isinstance(self.document, Elsewhere) else self.document
 
     def plain(self) -> Any:
         """The value without any node in it."""
