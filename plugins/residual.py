@@ -35,6 +35,8 @@ class PreNorm(Residual):
 class PostNorm(Residual):
     """norm(x + step(x)) for each step (Vaswani et al. 2017). Deep stacks need a warm-up of the learning rate."""
 
+    needs_warmup = True
+
     def __init__(self, norm: Make, n_steps: int):
         super().__init__()
         self.norms = several(norm, n_steps)

@@ -6,8 +6,10 @@ import textwrap
 
 import pytest
 import torch
+from click.testing import CliRunner
 from written import faults, write
 
+from zoo.cli import main
 from zoo.compare import read_comparison, read_run
 from zoo.hooks import Variant
 from zoo.library import open_library, own_registry
@@ -449,3 +451,18 @@ def test_nothing_is_left_of_torchs_random_state(tmp_path):
     before = torch.get_rng_state()
     run_of(tmp_path)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("residual", "warmup", "warns"), [("post-norm", 0, True), ("post-norm", 10, False), ("pre-norm", 0, False)]
+)
+def test_post_norm_without_a_warm_up_is_warned_of(residual, warmup, warns, tmp_path):
+    """Deep post-norm stacks diverge without a warm-up (Xiong et al. 2020): said before anything runs."""
+    file = tmp_path / "c.yaml"
+    file.write_text(
+        f"comparisons: {{c: {{model: {{residual: {residual}}}, shape: quick, task: copy, "
+        f"train: {{steps: 1, warmup: {warmup}}}}}}}"
+    )
+    found = CliRunner().invoke(main, ["validate", str(file)])
+    assert found.exit_code == 0
+    assert ("residual 'post-norm' needs a warm-up, and train.warmup is 0" in found.stderr) is warns

@@ -1,6 +1,5 @@
 """What a task asks and an architecture can express is learned: each pair is trained by the zoo's own loop."""
 
-import gzip
 import itertools
 import json
 import random
@@ -12,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from zoo import SpecError, measure
+from zoo import measure
 from zoo.compare import read_comparison
 from zoo.library import open_library
 from zoo.runner import bound
@@ -98,7 +97,7 @@ def tasks(tmp_path_factory):
     groups = [[(w, f"mostly {label}") for w, label in most.items() if label == letter] for letter in "abcd"]
     write_rows(home / "most.tsv", [row for group in groups for row in draw.sample(group, 300)])
 
-    digits = "zero one two three four five six seven eight nine".split()
+    digits = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
     write_rows(home / "digits.tsv", [(" ".join(digits[int(d)] for d in f"{n:03}"), f"{n:03}") for n in range(1000)])
 
     symbols = {"symbols": 8, "min_length": 3, "max_length": 5}

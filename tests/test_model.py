@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from plugged import offered
 from torch import nn
 from torch.testing import assert_close
-from zoo_plugins.ffn import Gated, Plain
 
 import zoo
 from zoo import SpecError, Variant, yaml
@@ -19,6 +18,7 @@ from zoo.cli import main
 from zoo.parts import Attention, AttentionContext, OutLinear, Part, Shape
 from zoo.testing import check_model
 from zoo.testing.case import loud
+from zoo_plugins.ffn import Gated, Plain
 
 SHAPE = {"d_model": 24, "n_heads": 4, "n_layers": 2, "vocab_size": 17, "max_len": 16}
 SOURCE = torch.tensor([[4, 5, 6, 7], [8, 9, 10, 11]])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-
 from small import Counting, tiny
+
 from zoo import measure
 from zoo.train import groups
 from zoo_plugins.optimizer import adamw, sgd

@@ -10,24 +10,24 @@ from typing import NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-import zoo_plugins.architecture
-import zoo_plugins.kernel
 from plugged import offered
 from torch import nn
-from zoo_plugins.ffn import Gated
-from zoo_plugins.head import Logits
-from zoo_plugins.kernel import Flash
-from zoo_plugins.norm import LayerNorm, RMSNorm
 
 import zoo.generate
 import zoo.measure
 import zoo.stack
+import zoo_plugins.architecture
+import zoo_plugins.kernel
 from zoo import Variant
 from zoo.cache import Cache, Cell
 from zoo.context import Mask
 from zoo.parts import Attention, OutLinear, Shape
 from zoo.stack import Stack
 from zoo.testing import CHECKS, Case, check_variant
+from zoo_plugins.ffn import Gated
+from zoo_plugins.head import Logits
+from zoo_plugins.kernel import Flash
+from zoo_plugins.norm import LayerNorm, RMSNorm
 
 
 class Bug(NamedTuple):

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import markdown_it
 import pytest
-import zoo
 from rich.console import Console
+
+import zoo
 from zoo import report
 from zoo.report import Mean, Row, Run, Table, units
 from zoo.report.formats import differs

@@ -8,10 +8,10 @@ import time
 import numpy
 import pytest
 import torch
+from small import tiny
 from torch import nn
 
 import zoo
-from small import tiny
 from zoo import measure, runner, runs, weights
 from zoo.compare import read_comparison
 from zoo.library import open_library

@@ -84,7 +84,7 @@ def tensors(batch):
 def test_batches_keep_the_contract(task):
     for batch in (task.batch(7, seeded()), *task.batches("train", 7), *task.batches("dev", 7), *task.batches("test", 7)):
         B, T = batch.target.shape
-        assert B <= 7 and T <= task.target_len and batch.source.shape[1] <= task.source_len
+        assert B <= 7 and task.target_len >= T and batch.source.shape[1] <= task.source_len
         assert batch.source.shape[0] == B and batch.weight.shape == (B, T)
         assert batch.weight.dtype == torch.float32 and batch.weight.sum() > 0
         for ids in (batch.source, batch.target):

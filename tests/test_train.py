@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from small import VOCAB, Counting, Tiny, settings, tiny
 from torch import nn
 
-from small import VOCAB, Counting, Tiny, settings, tiny
 from zoo import measure, train, weights
 from zoo.parts import Batch
 from zoo.runs import Run

@@ -198,6 +198,17 @@ def same_metric(rows: list[Row], reader: Reader) -> None:
             reader.fail(row.runs[0].task.fault(text))
 
 
+def warnings(comparison: Comparison) -> list[str]:
+    """What is allowed and known to go wrong."""
+    out = []
+    for row in comparison.rows:
+        run = row.runs[0]
+        for part in () if run.model is None or run.train.warmup else run.model.slots["residual"].parts():
+            if getattr(part.target, "needs_warmup", False):
+                out.append(f"row '{row.name}': residual '{part.name}' needs a warm-up, and train.warmup is 0")
+    return list(dict.fromkeys(out))
+
+
 def difference(base: RunSpec, run: RunSpec) -> dict[str, str]:
     """What a run has that the baseline has not: slot or dotted setting to what stands there."""
     mine, theirs = facets(run), facets(base)

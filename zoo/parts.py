@@ -94,9 +94,11 @@ class Residual(nn.Module):
     """Where a layer's norms stand and how its steps join. Requests: `norm`, `n_steps`, `shape`, `layer`.
 
     `gain` scales the initial weights of every `OutLinear` in the layer; None is (2 L)^-0.5 for L layers (GPT-2).
+    `needs_warmup`: training from the full rate on is known to fail where stacks are deep.
     """
 
     gain: float | None = None
+    needs_warmup: bool = False
 
     def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
         raise NotImplementedError

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from .. import yaml
-from ..compare import Comparison, attempt, read_comparison
+from ..compare import Comparison, attempt, read_comparison, warnings
 from ..faults import SpecError, nearest
 from ..hooks import SLOTS
 from ..library import Library, open_library
@@ -36,7 +36,15 @@ def chosen(library: Library, name: str | None) -> Comparison:
     if name is None and len(names) != 1:
         told = f"it holds {', '.join(names)}; name one" if names else "it holds no comparison"
         raise SpecError(f"{own.name}: {told}")
-    return read_comparison(library, name or names[0])
+    return warned(library, name or names[0])
+
+
+def warned(library: Library, name: str) -> Comparison:
+    """The comparison of that name, with a line on stderr for what is allowed and known to go wrong."""
+    comparison = read_comparison(library, name)
+    for line in warnings(comparison):
+        click.echo(f"warning: {line}", err=True)
+    return comparison
 
 
 @click.command()
@@ -54,7 +62,7 @@ def validate(file: Path, sets: tuple[str, ...]) -> None:
     for node in own.section("models").values():
         attempt(reader, lambda node=node: reader.model(library.expand("model", node, reader)))
     for name in own.section("comparisons"):
-        attempt(reader, lambda name=name: read_comparison(library, name))
+        attempt(reader, lambda name=name: warned(library, name))
     reader.finish()
     counts = {kind: len(own.section(kind)) for kind in ("shapes", "models", "comparisons")}
     click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")

@@ -1,6 +1,7 @@
 """Imports what is not there."""
 
 import zoo_nowhere
+
 import zoo
 
 
