@@ -106,8 +106,8 @@ class MultiHead(Attention):
 
 
 def check(heads: int, groups: int, width: int, window: int | None, softcap: float | None, dropout: float) -> None:
-    divisors = [n for n in range(1, heads + 1) if heads % n == 0]
-    if groups not in divisors:
+    if groups < 1 or heads % groups:
+        divisors = [n for n in range(1, heads + 1) if heads % n == 0]
         near = [*[n for n in divisors if n < groups][-1:], *[n for n in divisors if n > groups][:1]]
         raise ValueError(
             f"kv_heads {groups} does not divide n_heads {heads}; the nearest that do: {' and '.join(map(str, near))}"

@@ -156,6 +156,8 @@ def test_a_task_can_be_a_default(tmp_path):
          "7:21: kernel 'naive': no attention of this model asks for a kernel"),
         ("model: {cross: mha}", "7:20: attention 'mha': architecture 'decoder-only' has no cross-attention"),
         ("model: {position: {encoder: rope, decoder: none}}", "7:24: architecture 'decoder-only' has no encoder"),
+        ("model: {architecture: decoder-only}\nvary: {shape.n_layers: [10001]}",
+         "7:27: architecture 'decoder-only': 10,001 layers in one stack; at most 10,000 can be built"),
         ("model: {architecture: encoder-decoder, ffn: {encoder: relu}}", "7:49: ffn says nothing of the decoder"),
         ("model: {}\nvary: {shape.vocab_size: [9]}",
          "8:31: a comparison takes vocab_size from its tokenizer; leave it out"),

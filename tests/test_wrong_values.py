@@ -73,21 +73,23 @@ def with_key(value, path, new):
     return with_value(value, above, {new if key == last else key: child for key, child in node.items()})
 
 
-def spoiled() -> list[tuple[str, str]]:
-    """What was changed, and the text of the file then."""
-    document = load(FILE).value
-    whole = list(paths(document))
+DOCUMENT = load(FILE).value
+
+
+def changes() -> list[tuple]:
+    """Every change: how it is made, where, and what is put there."""
+    whole = list(paths(DOCUMENT))
     keys = [path for path in whole if path and isinstance(path[-1], str)]
-    made = [(path, junk, with_value(document, path, "@")) for path in whole for junk in VALUES]
-    made += [(path, f"key {junk}", with_key(document, path, "@")) for path in keys for junk in KEYS]
-    return [
-        (f"{'.'.join(map(str, path))}: {junk}", re.sub("'@'|@", lambda _, j=junk: yaml_of(j), dump(new)))
-        for path, junk, new in made
-    ]
+    return [(with_value, p, junk) for p in whole for junk in VALUES] + [(with_key, p, junk) for p in keys for junk in KEYS]
+
+
+def spoiled(change, path, junk) -> str:
+    return re.sub("'@'|@", lambda _: yaml_of(junk), dump(change(DOCUMENT, path, "@")))
 
 
 def yaml_of(junk: str) -> str:
-    return re.sub(r"(?<=[\w\]}])([:,])(?=[\w\[{])", r"\1 ", junk.removeprefix("key "))
+    """A value as it stands in the lists above, with the spaces that YAML needs."""
+    return re.sub(r"(?<=[\w\]}])([:,])(?=[\w\[{])", r"\1 ", junk)
 
 
 def check(folder, text):
@@ -113,19 +115,20 @@ def test_the_file_itself_is_right(folder):
 
 
 def check_all(folder, made):
-    for what, text in made:
+    for change, path, junk in made:
+        text = spoiled(change, path, junk)
         try:
             check(folder, text)
         except Exception as error:
-            error.add_note(f"{what}\n{text}")
+            error.add_note(f"{change.__name__} {path}: {junk}\n{text}")
             raise
 
 
 def test_wrong_values_here_and_there(folder):
-    check_all(folder, spoiled()[::151])  # prime, so that places and values both change
+    check_all(folder, changes()[::151])  # prime, so that places and values both change
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("share", range(16))
 def test_every_wrong_value_at_every_place(folder, share):
-    check_all(folder, spoiled()[share::16])
+    check_all(folder, changes()[share::16])

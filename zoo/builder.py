@@ -19,6 +19,10 @@ from .spec import ModelSpec, Node, PartSpec
 from .stack import Layer, Stack
 
 
+DEEPEST = 10_000
+"""Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
+
+
 def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architecture:
     """The model that `model` and `shape` declare, with initial weights drawn from `seed`.
 
@@ -238,6 +242,8 @@ class Builder:
     def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
         self.stacks.append(name)
         depth, before = depths[name], len(self.faults)
+        if depth > DEEPEST:
+            raise ValueError(f"{depth:,} layers in one stack; at most {DEEPEST:,} can be built")
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
         embedding = self.attempt(self.part("embedding", name), given)
         entries = self.layered("position", name)
