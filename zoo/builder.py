@@ -18,7 +18,6 @@ from .shape import Shape
 from .spec import ModelSpec, Node, PartSpec
 from .stack import Layer, Stack
 
-
 DEEPEST = 10_000
 """Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
 
