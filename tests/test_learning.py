@@ -173,7 +173,7 @@ def test_the_other_pairs_are_refused(name, architecture, reason, tasks, tmp_path
         declared(tmp_path / "run", architecture, tasks[name])
 
 
-@pytest.mark.parametrize(("architecture", "steps"), zip(ARCHITECTURES, (60, 60, 25)))
+@pytest.mark.parametrize(("architecture", "steps"), list(zip(ARCHITECTURES, (60, 60, 25))))
 def test_writing_gets_as_many_rows_right_as_reading_along(architecture, steps, tasks, tmp_path):
     """Greedy generation is right on just the rows that teacher forcing gets right."""
     found = trained(tmp_path / "run", architecture, tasks["answer"], train={"steps": steps})

@@ -513,3 +513,10 @@ def test_a_table_is_redrawn_without_torch(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert (tmp_path / "sweep" / "curves.png").exists()
+
+
+def test_what_was_done_to_the_data_is_said_once(tmp_path):
+    data = {"sha256": "ab" * 32, "train_tokens": 9, "vocab_size": 9, "notes": ["test: 3 of 9 sources are cut at 5 tokens"]}
+    folder(tmp_path, {"a": [run(0, 2.0, data=data), run(1, 2.1, data=data)], "b": [run(0, 2.2, data=data)]})
+    text = report.markdown(report.read(tmp_path, "sweep"))
+    assert text.count("Data: test: 3 of 9 sources are cut at 5 tokens.") == 1

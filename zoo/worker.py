@@ -68,7 +68,7 @@ def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any
         from .runner import materialise
     made = materialise(record)
     task = made.task
-    data = {"sha256": task.sha256, "train_tokens": task.train_tokens, "vocab_size": task.vocab_size}
+    data = {name: getattr(task, name) for name in ("sha256", "train_tokens", "vocab_size", "notes")}
     run.update(data=data, threads=threads)
     tokenizer = getattr(task, "tokenizer", None)
     if tokenizer is not None:

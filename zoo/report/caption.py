@@ -25,7 +25,7 @@ def caption(table: Table) -> list[str]:
 
 
 def footnotes(table: Table) -> list[str]:
-    """Sentences on single rows: their factorisation and kernel where that is news."""
+    """Sentences on single rows, their factorisation and kernel where that is news, and on what was done to the data."""
     lines = []
     ways = _by(table.rows, lambda row: row.factorisation)
     if len(ways) > 1:
@@ -36,6 +36,8 @@ def footnotes(table: Table) -> list[str]:
     for kernel, names in kernels.items():
         lines.append(f"Kernel: {kernel} ({names}).")
     lines += [f"NOT the same {part} in every run." for part in ("machine", "versions") if _differs(table, part)]
+    notes = dict.fromkeys(note for row in table.rows for run in row.runs for note in run.fact("data", "notes") or ())
+    lines += [f"Data: {note}." for note in notes]
     makers = list(dict.fromkeys(maker for row in table.rows for run in row.runs for maker in _makers(run.record)))
     return lines + ([f"Parts from {', '.join(makers)}."] if makers else [])
 
