@@ -1,0 +1,53 @@
+"""`zoo list --matrix`: the pairs of parts that refuse each other, and no others."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+import zoo.matrix
+from zoo.cli import main
+from zoo.matrix import Refusal, refusals
+from zoo.registry import Registry, discover
+
+FEW = {
+    "position": {"none", "rope", "sinusoidal"},
+    "attention": {"mha", "naive", "none"},
+    "kernel": {"auto", "naive"},
+    "architecture": {"decoder-only", "encoder-only"},
+    "task": {"language-modeling", "copy", "classification"},
+    "norm": {"layernorm"},
+    "residual": {"pre-norm"},
+    "ffn": {"gelu"},
+}
+
+
+def few() -> Registry:
+    every = discover(plugins=False).entries
+    entries = [e for e in every if e.variant.name in FEW.get(e.variant.slot, {e.variant.name})]
+    return Registry(entries, [])
+
+
+def test_every_pair_that_refuses_and_no_other():
+    found = {refusal.parts: refusal.reason for refusal in refusals(few())}
+    assert set(found) == {
+        ("task:classification",),
+        ("architecture:encoder-only", "task:language-modeling"),
+        ("position:rope", "attention:none"),
+        *(("attention:naive", f"kernel:{kernel}") for kernel in FEW["kernel"]),
+        *(("attention:none", f"kernel:{kernel}") for kernel in FEW["kernel"]),
+    }
+    assert found["position:rope", "attention:none"] == (
+        "attention 'none': it cannot honour rotate, which position 'rope' needs; 'none' or 'sinusoidal' can serve"
+    )
+    assert "use 'decoder-only'" in found["architecture:encoder-only", "task:language-modeling"]
+
+
+def test_the_command_prints_those_of_a_slot(monkeypatch):
+    told = [Refusal(("norm:a", "ffn:b"), "they quarrel"), Refusal(("task:c",), "alone")]
+    monkeypatch.setattr(zoo.matrix, "refusals", lambda registry: iter(told))
+    run = CliRunner().invoke
+    assert run(main, ["list", "--matrix"]).output == "norm:a x ffn:b  they quarrel\ntask:c  alone\n"
+    assert run(main, ["list", "ffn", "--matrix"]).output == "norm:a x ffn:b  they quarrel\n"
+    assert json.loads(run(main, ["list", "task", "--matrix", "--json"]).output) == [{"parts": ["task:c"], "reason": "alone"}]
