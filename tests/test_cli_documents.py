@@ -90,6 +90,15 @@ def test_all_mistakes_at_once_in_the_order_of_their_places(tmp_path):
     ]
 
 
+def test_defaults_are_read_even_if_nothing_uses_them(tmp_path):
+    text = "defaults: {norm: rmsnrom, tokenizer: {name: bpe, size: 3}, cross: mhaa}"
+    assert said("validate", write(tmp_path, text)) == [
+        "a.yaml:1:18: no norm is called 'rmsnrom'; did you mean 'rmsnorm'?",
+        "a.yaml:1:50: tokenizer 'bpe' has no option 'size'; did you mean 'vocab_size'?",
+        "a.yaml:1:67: no attention is called 'mhaa'; did you mean 'mha'?",
+    ]
+
+
 CROSS_PART = {
     "heads divide d_model": (
         "model: llama-like\nshape: {d_model: 30, n_heads: 4}",

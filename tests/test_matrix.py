@@ -7,9 +7,11 @@ import json
 from click.testing import CliRunner
 
 import zoo.matrix
+from zoo import Variant
 from zoo.cli import main
 from zoo.matrix import Refusal, refusals
-from zoo.registry import Registry, discover
+from zoo.parts import Position
+from zoo.registry import Entry, Registry, discover
 
 FEW = {
     "position": {"none", "rope", "sinusoidal"},
@@ -42,6 +44,21 @@ def test_every_pair_that_refuses_and_no_other():
         "attention 'none': it cannot honour rotate, which position 'rope' needs; 'none' or 'sinusoidal' can serve"
     )
     assert "use 'decoder-only'" in found["architecture:encoder-only", "task:language-modeling"]
+
+
+def test_names_that_clash_are_written_with_their_plugin():
+    """And a part that cannot even stand beside the defaults is told once."""
+
+    class Picky(Position):
+        def __init__(self, shape):
+            raise ValueError("not today")
+
+    kept = {"position": {"none"}, "attention": {"mha"}, "kernel": {"auto"}, "task": {"copy"}}
+    entries = [e for e in few().entries if e.variant.name in kept.get(e.variant.slot, {e.variant.name})]
+    entries.append(Entry("other", "zoo-other", "1.0", "other", Variant("position", "none", Picky)))
+    found = [r for r in refusals(Registry(entries, [])) if "position" in str(r.parts)]
+    assert ("position:other:none",) in [r.parts for r in found] and "not today" in str(found)
+    assert not any("position:other:none" in r.parts and len(r.parts) > 1 for r in found)
 
 
 def test_the_command_prints_those_of_a_slot(monkeypatch):

@@ -38,5 +38,5 @@ class SpecError(ValueError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known word closest to `word`, or nothing."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -31,9 +31,9 @@ class Trial:
         reader = self.library.reader()
         self.slots = [s for s in (*MODEL_SLOTS, "task") if s != "cross"]
         self.parts = {
-            (slot, entry.variant.name): reader.part(Node(entry.variant.name), slot)
+            (slot, name): reader.part(Node(name), slot)
             for slot in self.slots
-            for entry in registry.variants(slot)
+            for name in map(registry.spelling, registry.variants(slot))
         }
 
     def refusal(self, chosen: dict[str, str]) -> str:
