@@ -1,0 +1,193 @@
+"""`zoo run` as a user runs it: real processes, real folders."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import zoo
+from zoo import measure
+from zoo.runner import reopen
+
+TINY = """
+plugins: [./fails.py]
+shapes: {t: {d_model: 16, n_heads: 2, n_layers: 1, max_len: 16}}
+comparisons:
+  good:
+    models: [{position: rope}, {position: alibi}]
+    shape: t
+    task: {name: copy, symbols: 4, min_length: 2, max_length: 3}
+    train: {steps: 20, batch_size: 4, eval_every: 10}
+    seeds: 2
+  bad:
+    rows:
+      broken: {model: {ffn: fails}}
+      sound: {model: {ffn: gelu}}
+      wild: {model: {ffn: gelu, residual: post-norm, norm: none}, train: {steps: 40, lr: 1e6, clip: null}}
+    shape: t
+    task: {name: copy, symbols: 4, min_length: 2, max_length: 3}
+    train: {steps: 20, batch_size: 4, eval_every: 10}
+  long:
+    model: {position: rope}
+    shape: t
+    task: {name: copy, symbols: 4, min_length: 2, max_length: 3}
+    train: {steps: 1500, batch_size: 4, eval_every: 500, checkpoint_seconds: 0.2}
+"""
+
+FAILS = """
+import zoo
+from torch import nn
+
+class Fails(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.up = nn.Linear(shape.d_model, shape.d_model)
+
+    def forward(self, x, ctx):
+        if not x.is_meta:
+            raise RuntimeError("the ffn gave up")
+        return self.up(x)
+
+@zoo.hookimpl
+def zoo_variants():
+    return [zoo.Variant("ffn", "fails", Fails, "Always fails.")]
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    (home / "tiny.yaml").write_text(TINY)
+    (home / "fails.py").write_text(FAILS)
+    return home
+
+
+def command(home: Path, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "zoo", *words], cwd=home, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def good(home):
+    found = command(home, "run", "tiny.yaml", "good")
+    assert found.returncode == 0, found.stderr
+    return found
+
+
+def ids(home: Path, name: str, out: str = "runs") -> dict[str, list[str]]:
+    rows = json.loads((home / out / name / "comparison.json").read_text())["rows"]
+    return {row["name"]: [run["id"] for run in row["runs"]] for row in rows}
+
+
+def record(home: Path, id: str, out: str = "runs") -> dict:
+    return json.loads((home / out / id / "run.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_a_run_leaves_all_that_it_promises(home, good):
+    rows = ids(home, "good")
+    assert [len(found) for found in rows.values()] == [2, 2]
+    assert all(name in good.stdout for name in rows)
+    for id in (id for found in rows.values() for id in found):
+        found = record(home, id)
+        assert found["status"] == "done" and found["train"]["steps"] == 20
+        assert {"spec", "seed", "provenance", "machine", "versions", "data", "model", "best", "metrics"} <= found.keys()
+        assert all(math.isfinite(value) for value in found["metrics"]["test"].values())
+        assert (home / "runs" / id / "weights.safetensors").exists()
+        assert not (home / "runs" / id / "resume.safetensors").exists()
+        lines = [json.loads(line) for line in (home / "runs" / id / "metrics.jsonl").read_text().splitlines()]
+        assert [line["step"] for line in lines if line["kind"] == "dev"] == [10, 20]
+    made = {file.name for file in (home / "runs" / "good").iterdir()}
+    assert {"comparison.json", "report.md", "report.txt", "report.csv", "report.json", "curves.png"} <= made
+    assert Path(home / "runs/good/curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_done_runs_are_not_repeated_and_a_missing_one_comes_back_bit_for_bit(home, good):
+    every = [id for found in ids(home, "good").values() for id in found]
+    before = {id: (home / "runs" / id / "run.json").stat().st_mtime_ns for id in every}
+    weights = (home / "runs" / every[1] / "weights.safetensors").read_bytes()
+    metrics = record(home, every[1])["metrics"]
+    assert command(home, "run", "tiny.yaml", "good").returncode == 0
+    assert {id: (home / "runs" / id / "run.json").stat().st_mtime_ns for id in every} == before
+    shutil.rmtree(home / "runs" / every[1])
+    assert command(home, "run", "tiny.yaml", "good").returncode == 0
+    assert (home / "runs" / every[1] / "weights.safetensors").read_bytes() == weights
+    assert record(home, every[1])["metrics"] == metrics
+    del before[every[1]]
+    assert {id: (home / "runs" / id / "run.json").stat().st_mtime_ns for id in before} == before
+
+
+def test_what_is_loaded_scores_what_was_recorded(home, good):
+    folder = home / "runs" / ids(home, "good").popitem()[1][0]
+    found = json.loads((folder / "run.json").read_text())
+    run, _ = reopen(found)
+    task = run.make_task()
+    task.prepare()
+    assert measure.evaluate(zoo.load(folder), task, "dev") == pytest.approx(found["best"]["dev"], rel=1e-5)
+
+
+def test_a_report_is_drawn_again_from_the_folders(home, good):
+    found = command(home, "report", "good", "--format", "plain")
+    assert found.returncode == 0 and found.stdout.strip() == (home / "runs/good/report.txt").read_text().strip()
+
+
+def test_one_failed_and_one_diverged_run_are_rows_and_the_rest_goes_on(home):
+    found = command(home, "run", "tiny.yaml", "bad")
+    assert found.returncode == 3
+    assert "Traceback" not in found.stdout + found.stderr
+    rows = {name: record(home, id) for name, (id,) in ids(home, "bad").items()}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "broken": "failed", "sound": "done", "wild": "diverged",
+    }  # fmt: skip
+    assert "the ffn gave up" in rows["broken"]["reason"] and "the ffn gave up" in found.stdout
+    table = json.loads((home / "runs/bad/report.json").read_text(), parse_constant=pytest.fail)
+    assert table["rows"][0]["name"] == "sound"
+    assert len((home / "runs" / ids(home, "bad")["wild"][0] / "metrics.jsonl").read_text().splitlines()) >= 2
+    assert command(home, "run", "tiny.yaml", "bad", "--allow-failures").returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the worker in /proc")
+def test_a_killed_run_goes_on_to_the_same_bits(home):
+    (id,) = ids_after(home, "whole")
+    whole = (home / "whole" / id / "weights.safetensors").read_bytes()
+    words = [sys.executable, "-m", "zoo", "run", "tiny.yaml", "long", "--out", "killed"]
+    parent = subprocess.Popen(words, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder = home / "killed" / id
+    until(lambda: (folder / "resume.safetensors").exists())
+    (worker,) = children(parent.pid)
+    parent.kill()
+    parent.wait()
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{worker}").exists() or "zombie" in Path(f"/proc/{worker}/status").read_text())
+    assert record(home, id, "killed")["status"] == "running"
+    assert command(home, "run", "tiny.yaml", "long", "--out", "killed").returncode == 0
+    steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert max(line["step"] for line in steps if line["kind"] == "start") > 0  # it did not begin anew
+    assert (folder / "weights.safetensors").read_bytes() == whole
+
+
+def ids_after(home: Path, out: str) -> list[str]:
+    assert command(home, "run", "tiny.yaml", "long", "--out", out).returncode == 0
+    return next(iter(ids(home, "long", out).values()))
+
+
+def children(parent: int) -> list[int]:
+    stats = [path.read_text().rpartition(")") for path in Path("/proc").glob("[0-9]*/stat")]
+    return [int(head.split()[0]) for head, _, tail in stats if int(tail.split()[1]) == parent]
+
+
+def until(true, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
