@@ -32,7 +32,7 @@ comparisons:
     rows:
       broken: {model: {ffn: fails}}
       sound: {model: {ffn: gelu}}
-      wild: {model: {ffn: gelu, residual: post-norm, norm: none}, train: {steps: 40, lr: 1e6, clip: null}}
+      wild: {model: {ffn: gelu, residual: post-norm, norm: none}, train: {steps: 40, lr: 1e6, clip: null, log_every: 1}}
     shape: t
     task: {name: copy, symbols: 4, min_length: 2, max_length: 3}
     train: {steps: 20, batch_size: 4, eval_every: 10}
