@@ -211,31 +211,59 @@ def test_time_to_go_counts_what_this_process_has_done():
 
 
 def test_elsewhere_than_in_a_terminal_lines_are_few_and_plain(monkeypatch):
-    now = iter([0.0, 1.0, 16.0, 16.0, 17.0])
+    now = iter([1.0, 1.0, 2.0, 17.0, 17.0])
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     stream, states = io.StringIO(), states_on_the_way()
     with progress.display(2, stream) as show:
         for _ in range(3):
             show(states)
-        states[1].status, states[1].reason = "failed", "no luck"
-    assert stream.getvalue().splitlines() == [
-        "a done after 0:08",
-        "1/4 runs, 0:07 to go; b: step 10/40, loss 2.345, 12,346 tokens/s, 0:06 to go; c: step 30/40, 0:02 to go",
-    ]
+    far = "1/4 runs, 0:07 to go; b: step 10/40, loss 2.345, 12,346 tokens/s, 0:06 to go; c: step 30/40, 0:02 to go"
+    assert stream.getvalue().splitlines() == ["a done after 0:08", far, far]  # at first, and after 15 seconds
 
 
-def test_in_a_terminal_every_running_run_has_a_line(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("TERM", "xterm")
-    states = states_on_the_way()
+@pytest.fixture
+def terminal(monkeypatch):
+    """What is written to a terminal of so many columns: `terminal(columns)` gives the stream."""
+
+    def make(columns):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("TERM", "xterm")
+        return stream
+
+    return make
+
+
+def test_in_a_terminal_every_running_run_has_a_line(terminal):
+    stream, states = terminal(100), states_on_the_way()
     states[0].reason = "[bold]as written"
     with progress.display(2, stream) as show:
         show(states)
     text = stream.getvalue()
     assert "a done after 0:08: [bold]as written" in text
     assert "b  step 10/40  loss 2.345  12,346 tokens/s  0:06 to go" in text and "1/4 runs, 0:07 to go" in text
+
+
+def test_a_run_that_has_ended_leaves_the_picture_at_once(terminal):
+    stream, states = terminal(100), states_on_the_way()
+    with progress.display(2, stream) as show:
+        show(states)
+        states[1].status, states[1].process = "done", object()
+        before = len(stream.getvalue())
+        show(states)
+    new = stream.getvalue()[before:]
+    assert "b done after 0:02" in new and "2/4 runs" in new and "step 10/40" not in new
+
+
+def test_a_line_stays_a_line_where_names_are_long(terminal):
+    stream, states = terminal(60), states_on_the_way()
+    for state in states[1:3]:
+        object.__setattr__(state.job, "name", f"{state.job.name} with a name of many words · 2")
+    with progress.display(2, stream) as show:
+        show(states[1:])
+    drawn = [line for line in stream.getvalue().splitlines() if "…" in line]
+    assert len(drawn) == 4 and all("step" in line and "0/40" in line and "to go" in line for line in drawn)
 
 
 def test_a_line_half_written_waits_for_its_end(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,19 +32,20 @@ def display(workers: int, stream=None) -> Iterator[Show]:
 
         def show(states: Sequence[State]) -> None:
             nonlocal shown
-            for state in news(states, ended):
-                screen.console.print(line(state), markup=False, highlight=False)
-            if monotonic() - shown >= LIVE:
+            over = news(states, ended)
+            if over or monotonic() - shown >= LIVE:
                 shown = monotonic()
                 screen.update(table(states, workers), refresh=True)
+            for state in over:  # above the picture, which is drawn anew as it was last
+                screen.console.print(line(state), markup=False, highlight=False)
 
         yield show
 
 
 def plain(workers: int, stream) -> Show:
-    """Prints a run's end when it ends, and every so often how far all are."""
+    """Prints a run's end when it ends, and at first and every so often how far all are."""
     ended: set[str] = set()
-    shown = monotonic()
+    shown = -math.inf
 
     def show(states: Sequence[State]) -> None:
         nonlocal shown
@@ -65,15 +67,15 @@ def news(states: Sequence[State], ended: set[str]) -> list[State]:
 
 
 def table(states: Sequence[State], workers: int):
-    """One line per running run, and one for all."""
+    """One line per running run, and one for all; where there is no room, names are cut."""
     from rich.console import Group
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2))
+    grid = Table.grid("", *(Column(no_wrap=True) for _ in range(4)), padding=(0, 2))
     for state in states:
         if state.status == "running":
-            grid.add_row(Text(state.job.name), *map(Text, cells(state)))
+            grid.add_row(Text(state.job.name, no_wrap=True, overflow="ellipsis"), *map(Text, cells(state)))
     return Group(grid, Text(total(states, workers)))
 
 
@@ -93,7 +95,7 @@ def cells(state: State) -> tuple[str, ...]:
         f"step {state.step}/{state.steps}",
         f"loss {state.loss:.3f}" if state.loss is not None else "",
         f"{state.tokens_per_second:,.0f} tokens/s" if state.tokens_per_second else "",
-        f"{clock(state.eta)} to go" if state.eta is not None else "",
+        "scoring" if state.step == state.steps else f"{clock(state.eta)} to go" if state.eta is not None else "",
     )
 
 
