@@ -19,6 +19,8 @@ from .runs import FINISHED, Run, parse
 COMMAND = (sys.executable, "-m", "zoo.worker")
 POLL = 0.1
 """Seconds between two looks at the processes."""
+STOPPED = 130
+"""The exit code of what was stopped, as shells give it to what ended by SIGINT."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,8 @@ def requests_to_stop() -> Iterator[list[int]]:
 
 
 def exit_code(states: Sequence[State]) -> int:
-    """130 if runs were stopped, 3 if one failed or there was none, else 0."""
+    """`STOPPED` if runs were, 3 if one failed or there was none, else 0."""
     found = {state.status for state in states}
     if found & {"interrupted", "not run"}:
-        return 130
+        return STOPPED
     return 3 if "failed" in found or not states else 0

@@ -1,7 +1,7 @@
 """The command `zoo`. Each command is imported when it is called, so that help comes at once.
 
 Exit codes: 2 for what the user wrote wrong, 3 for a run that failed, 4 for a plugin that failed under
-`--strict-plugins`.
+`--strict-plugins`, 130 for what was stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ class Commands(click.Group):
 
             click.echo(str(error), err=True)
             ctx.exit(4 if isinstance(error, PluginError) else 2)
+        except KeyboardInterrupt:
+            from zoo.pool import STOPPED
+
+            click.echo("stopped", err=True)
+            ctx.exit(STOPPED)
 
 
 def _disabled(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

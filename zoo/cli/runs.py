@@ -38,7 +38,7 @@ def run(
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from .. import report
-    from ..pool import exit_code, run_all
+    from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
     from ..runner import at_once, write_comparison
 
@@ -53,5 +53,10 @@ def run(
     for what, file in (("report", "report.md"), ("picture", "curves.png")):
         if (path := out / comparison.name / file).exists():
             click.echo(f"{what}: {path}")
+    for job in (state.job for state in states if state.status == "failed"):
+        if job.run.error.exists():
+            click.echo(f"traceback of {job.name}: {job.run.error}")
     code = exit_code(states)
+    if code == STOPPED:
+        click.echo("stopped; the same command goes on from here", err=True)
     ctx.exit(0 if code == 3 and allow_failures and states else code)

@@ -211,9 +211,11 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric, base: 
 
 
 def _reference(runs: tuple[Run, ...]) -> bool:
-    """Whether these runs are done and no gradient was involved."""
+    """Whether no gradient is involved: a finished run says so of itself, another one was at least asked for it."""
     done = [run for run in runs if run.status == "done"]
-    return bool(done) and all(run.record.get("train", 0) is None for run in done)
+    if done:
+        return all(run.record.get("train", 0) is None for run in done)
+    return any("reference" in (run.record.get("spec") or {}) for run in runs)
 
 
 def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None]:
