@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import zoo
 from zoo import measure
 from zoo.runner import reopen
+from zoo.runs import parse
 
 TINY = """
 plugins: [./fails.py]
@@ -24,8 +26,9 @@ shapes: {t: {d_model: 16, n_heads: 2, n_layers: 1, max_len: 16}}
 comparisons:
   good:
     models: [{position: rope}, {position: alibi}]
+    references: [{name: n-gram, order: 2}]
     shape: t
-    task: {name: copy, symbols: 4, min_length: 2, max_length: 3}
+    task: {name: language-modeling, data: {name: text, files: text.txt, documents: line}, tokenizer: byte}
     train: {steps: 20, batch_size: 4, eval_every: 10}
     seeds: 2
   bad:
@@ -68,6 +71,7 @@ def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     (home / "tiny.yaml").write_text(TINY)
     (home / "fails.py").write_text(FAILS)
+    (home / "text.txt").write_text("".join(f"{n} and {n} are {2 * n}\n" for n in range(100)))
     return home
 
 
@@ -101,14 +105,20 @@ def record(home: Path, id: str, out: str = "runs") -> dict:
 
 def test_a_run_leaves_all_that_it_promises(home, good):
     rows = ids(home, "good")
-    assert [len(found) for found in rows.values()] == [2, 2]
-    assert all(name in good.stdout for name in rows)
+    assert {name: len(found) for name, found in rows.items()} == {
+        "position=rope": 2, "position=alibi": 2, "n-gram order=2": 1,
+    }  # fmt: skip
+    assert all(name in good.stdout for name in rows) and good.stderr.startswith("0/5 runs")
+    (counted,) = rows.pop("n-gram order=2")
+    found = record(home, counted)
+    assert found["status"] == "done" and found["train"] is None and 0 < found["metrics"]["test"]["bpb"] < 8
     for id in (id for found in rows.values() for id in found):
         found = record(home, id)
         assert found["status"] == "done" and found["train"]["steps"] == 20
         assert {"spec", "seed", "provenance", "machine", "versions", "data", "model", "best", "metrics"} <= found.keys()
         assert all(math.isfinite(value) for value in found["metrics"]["test"].values())
         assert (home / "runs" / id / "weights.safetensors").exists()
+        assert json.loads((home / "runs" / id / "tokenizer.json").read_text())["tokenizer"] == "byte"
         assert not (home / "runs" / id / "resume.safetensors").exists()
         lines = [json.loads(line) for line in (home / "runs" / id / "metrics.jsonl").read_text().splitlines()]
         assert [line["step"] for line in lines if line["kind"] == "dev"] == [10, 20]
@@ -146,17 +156,22 @@ def told(home: Path, id: str) -> tuple[dict, list[dict]]:
 
 
 def table(found: subprocess.CompletedProcess) -> list[str]:
-    """The names of the rows and their scores, as printed."""
-    return [word for word in found.stdout.split() if word.startswith("position=") or word.startswith("0.")]
+    """The names of the rows and their scores, as printed: speeds differ from run to run."""
+    return re.findall(r"^position=\w+|^n-gram|\d\.\d{3}", found.stdout, re.M)
 
 
-def test_what_is_loaded_scores_what_was_recorded(home, good):
-    folder = home / "runs" / ids(home, "good").popitem()[1][0]
+def test_what_is_loaded_scores_what_was_recorded(home, good, monkeypatch):
+    folder = home / "runs" / ids(home, "good")["position=rope"][0]
     found = json.loads((folder / "run.json").read_text())
+    model = zoo.load(folder)  # from another folder, where the text is not
+    monkeypatch.chdir(home)
     run, _ = reopen(found)
     task = run.make_task()
     task.prepare()
-    assert measure.evaluate(zoo.load(folder), task, "dev") == pytest.approx(found["best"]["dev"], rel=1e-5)
+    for split in ("dev", "test"):
+        scores = measure.evaluate(model, task, split)
+        assert scores == pytest.approx(found["metrics"][split], rel=1e-5)
+    assert found["metrics"]["dev"] == found["best"]["dev"]
 
 
 def test_a_report_is_drawn_again_from_the_folders(home, good):
@@ -173,6 +188,8 @@ def test_one_failed_and_one_diverged_run_are_rows_and_the_rest_goes_on(home, bad
         "broken": "failed", "wild": "diverged", "sound": "done",
     }  # fmt: skip
     assert "the ffn gave up" in rows["broken"]["reason"] and "the ffn gave up" in bad.stdout
+    (told,) = re.findall("^traceback of broken: (.*)$", bad.stdout, re.M)
+    assert 'raise RuntimeError("the ffn gave up")' in (home / told).read_text()
     report = json.loads((home / "runs/bad/report.json").read_text(), parse_constant=pytest.fail)
     assert report["rows"][0]["name"] == "sound"  # the last of the file, before those that have no result
     assert len((home / "runs" / found["wild"][0] / "metrics.jsonl").read_text().splitlines()) >= 2
@@ -182,11 +199,11 @@ def test_one_failed_and_one_diverged_run_are_rows_and_the_rest_goes_on(home, bad
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the worker in /proc")
-def test_a_killed_run_goes_on_to_the_same_bits(home, bad):
+def test_a_run_killed_and_then_stopped_goes_on_to_the_same_bits(home, bad):
     (id,) = ids(home, "bad")["sound"]
-    words = [sys.executable, "-m", "zoo", "run", "tiny.yaml", "long", "--out", "killed"]
-    parent = subprocess.Popen(words, cwd=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = "run", "tiny.yaml", "long", "--out", "killed"
     folder = home / "killed" / id
+    parent = start(home, *words)
     try:
         until(lambda: (folder / "resume.safetensors").exists())
         parent.send_signal(signal.SIGSTOP)  # so that neither of the two sees the other die and says so
@@ -194,13 +211,38 @@ def test_a_killed_run_goes_on_to_the_same_bits(home, bad):
         os.kill(worker, signal.SIGKILL)
     finally:
         parent.kill()
-        parent.wait()
+        parent.communicate()
     assert record(home, id, "killed")["status"] == "running"
-    assert command(home, "run", "tiny.yaml", "long", "--out", "killed").returncode == 0
-    steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert max(line["step"] for line in steps if line["kind"] == "start") > 0  # it did not begin anew
+
+    parent = start(home, *words)
+    try:
+        until(lambda: began(folder) > 0)
+        parent.send_signal(signal.SIGINT)
+        out, err = parent.communicate(timeout=60)
+    finally:
+        parent.kill()
+    assert parent.returncode == 130 and "Traceback" not in err
+    assert "interrupted" in out and err.endswith("stopped; the same command goes on from here\n")
+    assert record(home, id, "killed")["status"] == "interrupted"
+    stopped = began(folder)
+
+    assert command(home, *words).returncode == 0
+    assert began(folder) > stopped  # it began anew neither time
     assert (folder / "weights.safetensors").read_bytes() == (home / "runs" / id / "weights.safetensors").read_bytes()
     assert record(home, id, "killed")["metrics"] == record(home, id)["metrics"]
+
+
+def start(home: Path, *words: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "zoo", *words], cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def began(folder: Path) -> int:
+    """The step at which the run was last taken up."""
+    lines = map(parse, (folder / "metrics.jsonl").read_text().splitlines())
+    return max((line["step"] for line in lines if line and line["kind"] == "start"), default=0)
 
 
 def children(parent: int) -> list[int]:

@@ -158,6 +158,13 @@ def test_a_reference_row_stands_against_every_seed(tmp_path):
     assert base.difference == Mean(pytest.approx(1.0), pytest.approx(0.2), 3)
 
 
+def test_a_reference_that_has_not_run_is_one_all_the_same(tmp_path):
+    waiting = run(0, None, "not run", train=None, spec={"reference": "n-gram"})
+    base, ref = table(tmp_path, {"base": [run(0, 2.0), run(1, 2.2)], "ref": [waiting]}, baseline="base").rows
+    assert ref.reference and not base.reference
+    assert "2 seeds" in report.plain(report.read(tmp_path, "sweep"))  # not 1 to 2
+
+
 def test_one_seed_has_no_sd(tmp_path):
     row = table(tmp_path, {"a": [run(0, 2.0)]}).rows[0]
     assert row.test == Mean(2.0, None, 1)
