@@ -34,7 +34,7 @@ class MultiHead(Attention):
     `ValueError` for numbers that cannot be. To change it, wrap it: `project`, `kernel` and `out` are its three steps.
     """
 
-    honours = frozenset({"rotate", "bias", "cross"})
+    honours = frozenset({"rotate", "bias", "cross", "two-way"})
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from zoo import SpecError, build, signature
-from zoo.parts import Kernel, Shape
+from zoo.parts import Absent, Kernel, Shape
 from zoo.parts import doors as opened
 from zoo.registry import discover
 from zoo.stack import Layer, Stack
@@ -52,8 +52,8 @@ def honours(slot: str, name: str) -> frozenset:
     """What an attention or a kernel can carry; nothing where there is none."""
     found = layer(slot, name)[1]
     if slot == "kernel":
-        found = next(m for m in found.modules() if isinstance(m, Kernel))
-    return getattr(getattr(found, "attention", found), "honours", frozenset())
+        return next(m for m in found.modules() if isinstance(m, Kernel)).honours
+    return getattr(found, "attention", Absent()).honours
 
 
 def doors(position: str) -> frozenset:
@@ -71,6 +71,13 @@ def crosses(architecture: str) -> bool:
     return "cross" in layer("architecture", architecture)[1].steps
 
 
+@cache
+def forward_only(architecture: str) -> bool:
+    """Whether all its stacks are causal."""
+    model = Case.of(written({"architecture": architecture})).model
+    return all(m.causal for m in model.modules() if isinstance(m, Stack))
+
+
 def reasons(row: dict) -> list[str]:
     """What the facts of the parts in a row, or in a part of one, forbid: pieces of the refusal."""
     architecture, position, attention, kernel, shape = map(
@@ -80,8 +87,12 @@ def reasons(row: dict) -> list[str]:
     if attention and position and (lacking := doors(position) - honours("attention", attention)):
         what = " and ".join(sorted(lacking))
         found.append(f"attention '{attention}': it cannot honour {what}, which position '{position}'")
-    if attention and architecture and crosses(architecture) and "cross" not in honours("attention", attention):
-        found.append(f"attention '{attention}': it cannot honour cross; write 'cross:' with")
+    if attention and architecture:
+        able = honours("attention", attention)
+        if crosses(architecture) and "cross" not in able:
+            found.append(f"attention '{attention}': it cannot honour cross; write 'cross:' with")
+        if not forward_only(architecture) and "two-way" not in able:
+            found.append(f"attention '{attention}': it cannot honour two-way, which the encoder of")
     if attention and kernel and not takes_a_kernel(attention):
         found.append(f"kernel '{kernel}': no attention of this model asks for a kernel")
     if kernel and position and doors(position) & ({"bias"} - honours("kernel", kernel)):

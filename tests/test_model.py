@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ import zoo
 from zoo import SpecError, Variant, yaml
 from zoo.cli import main
 from zoo.parts import Attention, AttentionContext, OutLinear, Part, Shape
+from zoo.plan import flops_per_token
 from zoo.testing import check_model
 from zoo.testing.case import loud
 from zoo_plugins.ffn import Gated, Plain
@@ -257,7 +259,7 @@ class Narrow(nn.Module):
 class SideBySide(Attention):
     """The sum of two attentions, each with a cell of its own."""
 
-    honours = frozenset({"rotate", "bias", "cross"})
+    honours = frozenset({"rotate", "bias", "cross", "two-way"})
 
     def __init__(self, *, one: Part["attention"] = "mha", other: Part["attention"] = "mqa"):  # noqa: F821, UP037
         super().__init__()
@@ -271,7 +273,7 @@ class SideBySide(Attention):
 class Tilted(Attention):
     """An inner attention with one more bias, a learned slope per head of this layer."""
 
-    honours = frozenset({"rotate", "bias", "cross"})
+    honours = frozenset({"rotate", "bias", "cross", "two-way"})
 
     def __init__(self, shape: Shape, *, inner: Part["attention"] = "mha"):  # noqa: F821, UP037
         super().__init__()
@@ -282,7 +284,24 @@ class Tilted(Attention):
         return self.inner(x, memory, replace(ctx, bias=own if ctx.bias is None else ctx.bias + own))
 
 
+class Forwards(Attention):
+    """Each token becomes its predecessors' mean; it learns where it stands and says what torch cannot count."""
+
+    honours = frozenset()
+
+    def __init__(self, layer):
+        super().__init__()
+        self.causal = layer.causal
+
+    def forward(self, x, memory, ctx):
+        return x.cumsum(1) / torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]
+
+    def uncounted(self, tokens):
+        return 1000 * tokens
+
+
 OWN = offered(
+    Variant("attention", "forwards", Forwards),
     Variant("attention", "tilted", Tilted),
     Variant("ffn", "doubled", Doubled),
     Variant("ffn", "narrow", Narrow),
@@ -320,6 +339,31 @@ def test_parts_inside_options_with_caches_and_kernels():
     sides = {"name": "side-by-side", "other": {"name": "gqa", "kv_heads": 2, "window": 2}}
     check_model({"attention": sides, "position": "rope"}, registry=OWN)
     check_model({"attention": sides, "architecture": "encoder-decoder", "position": "alibi"}, registry=OWN)
+
+
+def test_a_mixer_that_looks_back_only_cannot_serve_an_encoder():
+    said = "'forwards': it cannot honour two-way, which the encoder of architecture 'encoder-only' needs; .*'mha'"
+    with pytest.raises(SpecError, match=said):
+        built({"architecture": "encoder-only", "attention": "forwards"}, registry=OWN)
+    with pytest.raises(SpecError) as refusal:
+        built({"architecture": "encoder-decoder", "attention": "forwards", "position": "rope"}, registry=OWN)
+    said = [str(fault) for fault in refusal.value.faults]
+    lacks = [text.partition("it cannot honour ")[2].split()[0].strip(";,") for text in said]
+    assert lacks == ["two-way", "rotate", "cross"]
+    one_each = {"encoder": "mha", "decoder": "forwards"}
+    model = built({"architecture": "encoder-decoder", "attention": one_each, "cross": "mha"}, registry=OWN)
+    assert model.decoder.layers[0].attention.causal
+
+
+def test_what_torch_cannot_count_is_added_at_every_call():
+    """Also where one layer is used twice, and for all the tokens that a stack reads."""
+    task = SimpleNamespace(source_len=4, target_len=5, aligned=False)
+    own, torchs = {}, {}
+    for share in (1, 2):
+        model = {"attention": "forwards", "share": share}
+        own[share] = flops_per_token(zoo.build(model, shape=SHAPE, registry=OWN).to("meta"), task)
+        torchs[share] = flops_per_token(zoo.build({**model, "attention": "none"}, shape=SHAPE).to("meta"), task)
+    assert own[1] - torchs[1] == own[2] - torchs[2] == 2 * 1000 * (4 + 5) / 5
 
 
 @pytest.mark.parametrize("position", ["none", "alibi"])

@@ -191,7 +191,7 @@ def test_every_check_finds_a_bug():
 class RunningMean(Attention):
     """The mean of what was read so far: a mixer that takes no kernel, and remembers a sum and a count."""
 
-    honours = frozenset()
+    honours = frozenset({"two-way"})
 
     def __init__(self, shape: Shape, *, counts_pads: bool = False):
         super().__init__()

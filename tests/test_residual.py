@@ -11,7 +11,7 @@ from zoo.parts import Place
 from zoo_plugins.norm import LayerNorm
 from zoo_plugins.residual import DeepNorm, OutputNorm, Parallel, PostNorm, PreNorm, SandwichNorm
 
-ALONE = Place("decoder", 0, {"decoder": 2})
+ALONE = Place("decoder", 0, {"decoder": 2}, True)
 
 
 class Times(nn.Module):
@@ -118,7 +118,7 @@ def test_held_to_torch(make, first):
     ],
 )
 def test_deepnorm_scales(stack, depths, alpha, beta):
-    residual = DeepNorm(lambda: LayerNorm(4), 2, Place(stack, 0, depths))
+    residual = DeepNorm(lambda: LayerNorm(4), 2, Place(stack, 0, depths, stack == "decoder"))
     assert residual.alpha == pytest.approx(alpha, rel=1e-5)
     assert residual.gain == pytest.approx(beta**2, rel=1e-5)
 

@@ -236,7 +236,7 @@ class Builder:
     def head(self) -> nn.Module:
         stack = self.stacks[-1] if self.stacks else "decoder"
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(stack, 0)}
-        return self.attempt(self.part("head", stack), given) or Absent()
+        return self.attempt(self.part("head", stack), given, self.inner(given)) or Absent()
 
     def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
         self.stacks.append(name)
@@ -244,7 +244,7 @@ class Builder:
         if depth > DEEPEST:
             raise ValueError(f"{depth:,} layers in one stack; at most {DEEPEST:,} can be built")
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
-        embedding = self.attempt(self.part("embedding", name), given)
+        embedding = self.attempt(self.part("embedding", name), given, self.inner(given))
         entries = self.layered("position", name)
         width = embedding.width if embedding else self.shape.d_model
         shape = replace(self.shape, d_model=width, head_dim=self.shape.head_width)
@@ -252,7 +252,7 @@ class Builder:
         positions = {i: self.attempt(entries.entries[i], {"shape": shape}) for i in used}
         layers = []
         for i in range(min(self.spec.share or depth, depth)):
-            layers.append(self.layer(Place(name, i, depths), positions[entries.index(i)], cross))
+            layers.append(self.layer(Place(name, i, depths, causal), positions[entries.index(i)], cross))
         if len(self.faults) > before:
             return Absent()
         last = layers[(depth - 1) % len(layers)]
@@ -268,13 +268,14 @@ class Builder:
         steps["ffn"] = self.attempt(self.part("ffn", place.stack, place.index), given, self.inner(given))
         steps = {name: step for name, step in steps.items() if not isinstance(step, Absent)}
         given = {**given, "n_steps": len(steps)}
-        residual = self.attempt(self.part("residual", place.stack, place.index), given)
+        residual = self.attempt(self.part("residual", place.stack, place.index), given, self.inner(given))
         if residual is None or None in steps.values():
             return None
         return Layer(residual, self.shape.dropout, steps)
 
     def inner(self, given: Mapping[str, Any]) -> Callable[[PartSpec], Callable]:
         """What a part inside an option becomes: a factory that takes over what its owner was given."""
+        given = {"dim": self.shape.d_model, **given}
         return lambda part: lambda **more: bind(part, {**given, **more}, self.inner({**given, **more}))
 
     def mixer(self, step: str, place: Place, position: Position | None) -> nn.Module | None:
@@ -282,7 +283,7 @@ class Builder:
         slot = step if step in self.spec.slots else "attention"
         part = self.part(slot, place.stack, place.index)
         opened = frozenset() if position is None else doors(type(position)) - {"embed"}
-        needs = opened | ({"cross"} if step == "cross" else set())
+        needs = opened | ({"cross"} if step == "cross" else set() if place.causal else {"two-way"})
         self.asked.add(slot)
         learned = position is not None and "bias" in opened and any(True for _ in position.parameters())
 
@@ -309,20 +310,27 @@ class Builder:
         except SpecError as error:
             self.faults += error.faults
             return None
-        lacking = sorted(needs - getattr(made, "honours", frozenset()))
-        if lacking and position is not None:
-            self.faults.append(self.refusal(part, step, place, lacking, frozenset(getattr(made, "honours", ()))))
+        honours = frozenset(getattr(made, "honours", ()))
+        if position is not None:
+            self.faults += self.refusals(part, place, needs - honours, honours)
         return made
 
-    def refusal(self, part: PartSpec, step: str, place: Place, lacking: list[str], honours: frozenset) -> Fault:
+    def refusals(self, part: PartSpec, place: Place, lacking: frozenset, honours: frozenset) -> list[Fault]:
         """Why this attention cannot serve in this place, and what can."""
-        what = " and ".join(lacking)
-        if step == "cross":
+        found = []
+        if "cross" in lacking:
             names = able(self.registry, "attention", lambda target: "cross" in target.honours)
-            return part.fault(f"it cannot honour {what}; write 'cross:' with {names}")
-        position = self.part("position", place.stack, place.index)
-        names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= honours)
-        return part.fault(f"it cannot honour {what}, which position '{position.name}' needs; {names} can serve")
+            found.append(f"it cannot honour cross; write 'cross:' with {names}")
+        if "two-way" in lacking:
+            names = able(self.registry, "attention", lambda target: "two-way" in target.honours)
+            whose = f"the {place.stack} of architecture '{self.spec.architecture.name}'"
+            found.append(f"it cannot honour two-way, which {whose} needs; {names} can")
+        if closed := sorted(lacking - {"cross", "two-way"}):
+            position = self.part("position", place.stack, place.index)
+            names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= honours)
+            what = " and ".join(closed)
+            found.append(f"it cannot honour {what}, which position '{position.name}' needs; {names} can serve")
+        return [part.fault(text) for text in found]
 
 
 @torch.no_grad()

@@ -6,6 +6,9 @@ K head width, W value width, V vocabulary.
 A constructor asks by name: its positional parameters are requests (`shape`, `norm`, `kernel`, `layer`, `n_steps`,
 `dim`, `table`, `parts`, ...), its keyword-only parameters are the options that a user may write, and their
 annotations and defaults are the schema of those options. A value that cannot be raises `ValueError`.
+
+Any module of a model may have `uncounted(tokens) -> int`: the FLOPs of one call on one row of so many tokens (its
+first argument is [B, tokens, ...]) that torch's counter cannot see, as in a fused recurrence or an elementwise scan.
 """
 
 from __future__ import annotations
@@ -30,11 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Place:
-    """Where a layer stands: what a part receives when it asks for `layer`. `depths` gives each stack's layers."""
+    """Where a layer stands: what a part receives when it asks for `layer`. `depths` gives each stack's layers;
+    in a stack that is `causal` no token sees those after it.
+    """
 
     stack: str
     index: int
     depths: Mapping[str, int]
+    causal: bool
 
     @property
     def depth(self) -> int:
@@ -43,6 +49,8 @@ class Place:
 
 class Absent(nn.Module):
     """A step that is left out of its layer and not counted."""
+
+    honours: frozenset[str] = frozenset({"two-way"})
 
 
 class OutLinear(nn.Linear):
@@ -81,7 +89,10 @@ class Kernel(nn.Module):
 
 
 class Attention(nn.Module):
-    """Mixes tokens. `honours` names what it carries of `rotate bias cross`; a kernel is asked for the rest."""
+    """Mixes tokens. `honours` names what it carries of `rotate bias cross two-way`; a kernel is asked for the rest.
+
+    `two-way`: it can look at later tokens too, which a stack that is not causal needs of its self-attention.
+    """
 
     honours: frozenset[str] = frozenset()
 

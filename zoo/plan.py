@@ -59,9 +59,14 @@ def rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def flops_per_token(model: Architecture, task) -> int:
     source, target = rows(task, 1)
+    unseen: list[int] = []
+    own = [m for m in model.modules() if hasattr(m, "uncounted")]
+    hooks = [m.register_forward_hook(lambda m, x, _: unseen.append(m.uncounted(x[0].shape[1]))) for m in own]
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(source, target, aligned=task.aligned)
-    return round(counter.get_total_flops() / max(task.target_len, 1))
+    for hook in hooks:
+        hook.remove()
+    return round((counter.get_total_flops() + sum(unseen)) / max(task.target_len, 1))
 
 
 def kv_bytes_per_token(model: Architecture, task) -> int | None:
