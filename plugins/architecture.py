@@ -5,11 +5,13 @@ B batch, S source tokens, T target tokens, D d_model, V vocabulary.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from zoo.generate import greedy, still
-from zoo.parts import Architecture, Cache
+from zoo.parts import Architecture, Cache, Grows
 
 
 def shift(target: Tensor, keep: Tensor | None, bos: int) -> Tensor:
@@ -133,7 +135,7 @@ class EncoderDecoder(Architecture):
     stacks = ("encoder", "decoder")
     needs_source = True
 
-    def __init__(self, parts, *, decoder_layers: int | None = None):
+    def __init__(self, parts, *, decoder_layers: Annotated[int | None, Grows("n_layers")] = None):
         super().__init__()
         if decoder_layers is not None and decoder_layers < 1:
             raise ValueError(f"decoder_layers is {decoder_layers}; it should be at least 1")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Absent, Attention, AttentionContext, Kernel, OutLinear, Shape
+from zoo.parts import Absent, Attention, AttentionContext, Divides, Grows, Kernel, OutLinear, Shape
 
 
 def nothing() -> Absent:
@@ -42,11 +42,11 @@ class MultiHead(Attention):
         kernel: Callable[..., Kernel],
         norm: Callable[..., nn.Module],
         *,
-        kv_heads: int | None = None,
-        head_dim: int | None = None,
+        kv_heads: Annotated[int | None, Divides("n_heads")] = None,
+        head_dim: Annotated[int | None, Grows("head_width", 2)] = None,
         bias: bool | list[Literal["q", "k", "v", "out"]] = False,
         qk_norm: Literal["none", "head", "full"] = "none",
-        window: int | None = None,
+        window: Annotated[int | None, Grows("max_len")] = None,
         scale: float | None = None,
         softcap: float | None = None,
         sinks: bool = False,

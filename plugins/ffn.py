@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from zoo.parts import Absent, AttentionContext, OutLinear, Shape
+from zoo.parts import Absent, AttentionContext, Grows, OutLinear, Shape
 
 ACTIVATIONS = {
     "identity": lambda x: x,
@@ -24,6 +24,7 @@ ACTIVATIONS = {
 """`gelu` is x Phi(x) by the error function, `gelu-tanh` its approximation; they differ by up to 4.7e-4."""
 
 Activation = Literal[tuple(ACTIVATIONS)]
+Width = Annotated[int | None, Grows("d_model", 8)]
 
 
 def nothing() -> Absent:
@@ -48,7 +49,7 @@ class Plain(nn.Module):
     """down(activation(up(x))) (Vaswani et al. 2017). Raises `ValueError` for a width below 1."""
 
     def __init__(
-        self, shape: Shape, *, activation: Activation, d_ff: int | None = None, ratio: float = 4.0, bias: bool = False
+        self, shape: Shape, *, activation: Activation, d_ff: Width = None, ratio: float = 4.0, bias: bool = False
     ):
         super().__init__()
         width = hidden_width(shape, d_ff, ratio)
@@ -71,7 +72,7 @@ class Gated(nn.Module):
     """
 
     def __init__(
-        self, shape: Shape, *, activation: Activation, d_ff: int | None = None, ratio: float = 8 / 3, bias: bool = False
+        self, shape: Shape, *, activation: Activation, d_ff: Width = None, ratio: float = 8 / 3, bias: bool = False
     ):
         super().__init__()
         width = hidden_width(shape, d_ff, ratio)

@@ -9,6 +9,8 @@ annotations and defaults are the schema of those options. A value that cannot be
 
 Any module of a model may have `uncounted(tokens) -> int`: the FLOPs of one call on one row of so many tokens (its
 first argument is [B, tokens, ...]) that torch's counter cannot see, as in a fused recurrence or an elementwise scan.
+One whose matrix products change size with what its input holds says so by `regroups = True`: what does not depend on
+a token then stays equal to rounding, and not bit for bit, when that token changes.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ from .cache import Cache
 from .context import AttentionContext, Mask
 from .position import Position, doors
 from .shape import Shape
-from .signature import Part
+from .signature import Divides, EvenShare, Grows, Part
 
 __all__ = [
-    "Absent", "Architecture", "Attention", "AttentionContext", "Batch", "Cache", "Embedding", "Kernel", "Mask",
-    "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "doors",
+    "Absent", "Architecture", "Attention", "AttentionContext", "Batch", "Cache", "Divides", "Embedding", "EvenShare",
+    "Grows", "Kernel", "Mask", "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "doors",
 ]  # fmt: skip
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 from .faults import Fault, SpecError
+from .signature import Grows, fields_of, grown
+
+WIDTH_STEP = 8
+"""A model that is scaled has heads of a multiple of this width."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +27,9 @@ class Shape:
     n_layers: int = 2
     max_len: int = 64
     vocab_size: int = 512
-    head_dim: int | None = None
-    d_ff: int | None = None
-    d_embed: int | None = None
+    head_dim: Annotated[int | None, Grows("even_share", 2)] = None
+    d_ff: Annotated[int | None, Grows("d_model", 8)] = None
+    d_embed: Annotated[int | None, Grows("d_model", 8)] = None
     dropout: float = 0.0
     pad: int = 0
     bos: int = 1
@@ -52,9 +58,38 @@ class Shape:
             raise SpecError(faults)
 
     @property
+    def even_share(self) -> float:
+        """What each head has of the model's width where they divide it evenly."""
+        return self.d_model / self.n_heads
+
+    @property
     def head_width(self) -> int:
         return self.head_dim or self.d_model // self.n_heads
 
     @property
     def embed_width(self) -> int:
         return self.d_embed or self.d_model
+
+
+def resized(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: int = 1) -> Shape:
+    """The sizes that are written, for the others those of `own` times `scale`, but not fewer than `layers` layers.
+
+    Head width, FFN width and embedding width keep their ratio to the model's width; the vocabulary and what is no
+    size stay. Raises `SpecError` for sizes that cannot be.
+    """
+    fields = fields_of(Shape)
+    follow = {name: getattr(own, name) for name, f in fields.items() if f.size and name not in written}
+    main = dict(written) if scale == 1 else scaled(own, written, scale, layers) | dict(written)
+    new = Shape(**{**asdict(own), **dict.fromkeys(follow), **main})
+    return replace(new, **grown(follow, fields, own, new))
+
+
+def scaled(own: Shape, written: Mapping[str, Any], scale: float, layers: int) -> dict[str, int]:
+    heads = written.get("n_heads", max(1, round(own.n_heads * scale)))
+    width = max(1, round(own.d_model * scale / heads / WIDTH_STEP)) * WIDTH_STEP
+    return {
+        "d_model": heads * width,
+        "n_heads": heads,
+        "n_layers": max(layers, round(own.n_layers * scale)),
+        "max_len": max(1, round(own.max_len * scale)),
+    }

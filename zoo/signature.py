@@ -33,6 +33,7 @@ REQUESTS = {
     "optimizer": {"params"},
     "schedule": {"steps", "warmup"},
     "reference": set(),
+    "checkpoint": set(),
 }
 """What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
 
@@ -58,6 +59,41 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
+class Grows:
+    """Marks an option that is a size: `d_ff: Annotated[int | None, Grows("d_model", 8)] = None`.
+
+    Where a model is built at other sizes than its own, the option keeps its ratio to the size `of` of the shape, in
+    multiples of `step`.
+    """
+
+    of: str
+    step: int = 1
+
+    def fit(self, value: float, own: Any, new: Any) -> int:
+        wanted = value / getattr(own, self.of) * getattr(new, self.of)
+        return max(1, round(wanted / self.step)) * self.step
+
+
+@dataclasses.dataclass(frozen=True)
+class Divides(Grows):
+    """The same, but the nearest number that divides the new size; of two as near, the smaller."""
+
+    def fit(self, value: float, own: Any, new: Any) -> int:
+        size = getattr(new, self.of)
+        wanted = value / getattr(own, self.of) * size
+        return min((n for n in range(1, size + 1) if size % n == 0), key=lambda n: abs(n - wanted))
+
+
+@dataclasses.dataclass(frozen=True)
+class EvenShare(Grows):
+    """Marks a fraction of a size that has to come out even: it stays, but for the nearest even number."""
+
+    def fit(self, value: float, own: Any, new: Any) -> float:
+        size = getattr(new, self.of)
+        return value if round(value * size) % 2 == 0 else 2 * round(value * size / 2) / size
+
+
+@dataclasses.dataclass(frozen=True)
 class Field:
     """One thing to write: its annotation, its default (or REQUIRED), and the slot if its value is a part."""
 
@@ -65,6 +101,11 @@ class Field:
     annotation: Any
     default: Any = REQUIRED
     slot: str | None = None
+
+    @property
+    def size(self) -> Grows | None:
+        """How the value follows the sizes of the shape, None if it does not."""
+        return next(iter(marks(self.annotation, Grows)), None)
 
     @property
     def expected(self) -> str:
@@ -155,10 +196,25 @@ def option(name: str, annotation: Any, default: Any) -> Field:
 
 def slot_of(annotation: Any) -> str | None:
     """The slot of an option that is a part (`Part["ffn"]`, or null in place of it), else None."""
-    marks = [m.slot for m in getattr(annotation, "__metadata__", ()) if isinstance(m, SlotOf)]
+    return next((mark.slot for mark in marks(annotation, SlotOf)), None)
+
+
+def marks(annotation: Any, kind: type) -> list:
+    """The marks of a kind that an annotation carries, itself or in one of its alternatives."""
+    found = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, kind)]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        marks += filter(None, map(slot_of, typing.get_args(annotation)))
-    return marks[0] if marks else None
+        found += [m for a in typing.get_args(annotation) for m in marks(a, kind)]
+    return found
+
+
+def grown(values: Mapping[str, Any], fields: Mapping[str, Field], own: Any, new: Any) -> dict[str, Any]:
+    """The values that suit the shape `own`, those that are sizes as they suit the shape `new`."""
+    out = dict(values)
+    for name, value in values.items():
+        size = fields[name].size
+        if size and isinstance(value, int | float) and getattr(own, size.of) != getattr(new, size.of):
+            out[name] = size.fit(value, own, new)
+    return out
 
 
 def choices(annotation: Any) -> tuple[str, ...]:
