@@ -11,15 +11,21 @@ AINSLIE = "Ainslie et al. 2023, arXiv:2305.13245"
 ARORA = "Arora et al. 2023, arXiv:2312.04927"
 BA = "Ba et al. 2016, arXiv:1607.06450"
 BENGIO = "Bengio et al. 2003, JMLR 3:1137-1155"
+CHEN = "Chen et al. 2023, arXiv:2306.15595"
 DAO = "Dao et al. 2022, arXiv:2205.14135"
 DAUPHIN = "Dauphin et al. 2016, arXiv:1612.08083"
+DEEPSEEK_V2 = "DeepSeek-AI 2024, arXiv:2405.04434"
+DEEPSEEK_V3 = "DeepSeek-AI 2024, arXiv:2412.19437"
 DEVLIN = "Devlin et al. 2018, arXiv:1810.04805"
 DING = "Ding et al. 2021, arXiv:2105.13290"
+FEDUS = "Fedus et al. 2021, arXiv:2101.03961"
 GEHRING = "Gehring et al. 2017, arXiv:1705.03122"
+GRATTAFIORI = "Grattafiori et al. 2024, arXiv:2407.21783"
 GRAVES = "Graves et al. 2014, arXiv:1410.5401"
 GREFENSTETTE = "Grefenstette et al. 2015, arXiv:1506.02516"
 HAVIV = "Haviv et al. 2022, arXiv:2203.16634"
 HENDRYCKS = "Hendrycks and Gimpel 2016, arXiv:1606.08415"
+JIANG = "Jiang et al. 2024, arXiv:2401.04088"
 KNESER = "Kneser and Ney 1995, ICASSP 1:181-184"
 LE_SCAO = "Le Scao et al. 2022, arXiv:2211.05100"
 LIU_2018 = "Liu et al. 2018, arXiv:1801.10198"
@@ -27,6 +33,7 @@ LIU_2021 = "Liu et al. 2021, arXiv:2111.09883"
 LOSHCHILOV_2016 = "Loshchilov and Hutter 2016, arXiv:1608.03983"
 LOSHCHILOV_2017 = "Loshchilov and Hutter 2017, arXiv:1711.05101"
 NGUYEN = "Nguyen and Salazar 2019, arXiv:1910.05895"
+PENG = "Peng et al. 2023, arXiv:2309.00071"
 POLYAK = "Polyak 1964, USSR Computational Mathematics and Mathematical Physics 4(5):1-17"
 PRESS_2016 = "Press and Wolf 2016, arXiv:1608.05859"
 PRESS_2021 = "Press et al. 2021, arXiv:2108.12409"
@@ -63,6 +70,10 @@ POSITIONS = family(
     ("sinusoidal", "Sinusoidal", "Adds sines and cosines of geometrically growing wavelengths to the input.", VASWANI),
     ("learned", "Learned", "Adds a trained vector per position to the input; knows none beyond max_len.", GEHRING),
     ("rope", "Rope", "Rotates queries and keys by their positions, so that scores see only distances.", SU),
+    ("rope-linear", "linear", "Rope at positions divided by a factor, for texts longer than in training.", CHEN),
+    ("rope-ntk", "ntk", "Rope on a larger base: fast pairs turn as before, the slowest by a factor less.", PENG),
+    ("rope-yarn", "yarn", "Rope with slow pairs divided by a factor, and sharper scores: YaRN.", PENG),
+    ("rope-llama3", "llama3", "Rope with slow pairs divided by a factor, as in LLaMA 3.1.", GRATTAFIORI),
     ("alibi", "Alibi", "Lowers each score in proportion to the distance, by a fixed slope per head.", PRESS_2021),
     ("t5-bias", "T5Bias", "Adds to each score a trained number per head and bucket of distances.", RAFFEL),
 )
@@ -98,6 +109,17 @@ FFNS = family(
     ("geglu", "Gated", "down(gelu(gate(x)) * up(x)), as in T5 v1.1.", SHAZEER_2020, {"activation": "gelu"}),
     ("swiglu", "Gated", "down(swish(gate(x)) * up(x)), as in LLaMA.", SHAZEER_2020, {"activation": "swish"}),
     ("none", "nothing", "No feed-forward step: the layer only attends."),
+)
+
+MIXTURES = family(
+    "ffn",
+    ("moe", "Mixture", "Each token takes a few experts, by a softmax over these (Mixtral).", JIANG,
+     {"router": "top-softmax"}),
+    ("moe-softmax", "Mixture", "As moe, by a softmax over all experts (Switch, DeepSeek-V2).", FEDUS,
+     {"router": "softmax"}),
+    ("moe-sigmoid", "Mixture", "As moe, by sigmoids made to add up to 1 (DeepSeek-V3).", DEEPSEEK_V3,
+     {"router": "sigmoid"}),
+    module="mixture",
 )
 
 ATTENTIONS = family(
@@ -194,6 +216,6 @@ REFERENCES = family(
 @hookimpl
 def zoo_variants() -> list[Variant]:
     return [
-        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *ATTENTIONS, *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
+        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
         *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES,
     ]  # fmt: skip
