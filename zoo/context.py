@@ -15,6 +15,9 @@ from torch import Tensor
 from .cache import Cell, Uncached
 from .position import Position
 
+Penalty = Callable[[list[Tensor]], Tensor]
+Notes = list[tuple[str | Penalty, Tensor]]
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -73,7 +76,7 @@ class AttentionContext:
     softcap: float | None = None
     sink: Tensor | None = None
     dropout: float = 0.0
-    notes: list[tuple[str, Tensor]] | None = None
+    notes: Notes | None = None
     memo: dict[Any, tuple[tuple, Tensor | None]] = field(default_factory=dict)
     shared: dict[Any, Any] = field(default_factory=dict)
 
@@ -97,7 +100,11 @@ class AttentionContext:
             known = self.memo[key] = (sources, make())
         return known[1]
 
-    def note(self, name: str, value: Tensor) -> None:
-        """Hand a tensor to whoever called the model: a mixture's router logits, say."""
+    def note(self, name: str | Penalty, value: Tensor) -> None:
+        """Hand a tensor to whoever called the model.
+
+        A name that can be called is a penalty: after the pass it is called once with all values that were noted under
+        names equal to it, and what it returns, a scalar, is added to the objective of the training.
+        """
         if self.notes is not None:
             self.notes.append((name, value))

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .context import Notes
 from .generate import still
 from .parts import Batch
 from .tasks import Reference, Task
@@ -58,6 +59,15 @@ def weighed(values: Tensor, weight: Tensor) -> Tensor:
     return (torch.where(weight > 0, values, 0.0) * weight).sum()
 
 
+def penalty(notes: Notes) -> Tensor | float:
+    """The sum of all penalties that a pass noted; see `AttentionContext.note`."""
+    values: dict = {}
+    for name, value in notes:
+        if callable(name):
+            values.setdefault(name, []).append(value)
+    return sum((name(noted) for name, noted in values.items()), 0.0)
+
+
 @torch.no_grad()
 def evaluate(
     model: nn.Module | None,
@@ -95,14 +105,15 @@ def evaluate(
     return {name: METRICS[name].score(sums) for name in known}
 
 
-def predict(model: nn.Module, batch: Batch) -> Tensor:
-    """The logits [B, T, V] of every target token under teacher forcing."""
+def predict(model: nn.Module, batch: Batch, notes: Notes | None = None) -> Tensor:
+    """The logits [B, T, V] of every target token under teacher forcing; what the parts note is put into `notes`."""
     return model(
         batch.source,
         batch.target,
         source_keep=batch.source_keep,
         target_keep=batch.target_keep,
         aligned=batch.aligned,
+        notes=notes,
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from . import measure, weights
+from .context import Notes
 from .faults import SpecError
 from .parts import Batch
 from .runs import Run, peak_memory
@@ -39,6 +40,7 @@ class Count:
     window_nll: float = 0.0  # since the last line of the curve
     window_tokens: float = 0.0
     window_seconds: float = 0.0
+    window_penalty: float = 0.0  # times tokens
     first_loss: float | None = None
     best: dict[str, Any] | None = None
 
@@ -123,18 +125,20 @@ class Training:
         self.count.seconds += perf_counter() - began
 
     def update(self) -> tuple[float, float]:
-        """Follow the gradient of the mean loss over all targets that count in all batches of this step.
+        """Follow the gradient of the mean loss over all targets that count in all batches of this step, plus the
+        mean of the batches' penalties.
 
         Returns the norm of that gradient before clipping, and the learning rate.
         """
         began, count, settings = perf_counter(), self.count, self.settings
         batches = [draw(self.task, settings.batch_size, self.generator) for _ in range(settings.accumulate)]
         total = sum(float(batch.weight.sum()) for batch in batches)
-        nll = torch.zeros((), device=self.device)
+        nll, penalty = torch.zeros((), device=self.device), 0.0
         for batch in batches:
-            part = self.nll(batch.to(self.device))
-            (part / total).backward()
+            part, extra = self.loss(batch.to(self.device))
+            (part / total + extra / len(batches)).backward()
             nll += part.detach()
+            penalty += float(extra) / len(batches)
         norm = nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf)
         loss, norm = float(nll) / total, float(norm)
         count.first_loss = loss if count.first_loss is None else count.first_loss
@@ -147,20 +151,22 @@ class Training:
             group["lr"] = lr
         self.optimizer.step()
         self.model.zero_grad()
-        self.tally(float(nll), total, perf_counter() - began)
+        self.tally(float(nll), penalty, total, perf_counter() - began)
         return norm, lr
 
-    def nll(self, batch: Batch) -> Tensor:
-        """The summed nats of a batch's targets, each as much as it weighs."""
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor | float]:
+        """The summed nats of a batch's targets, each as much as it weighs, and the penalties that the parts noted."""
+        notes: Notes = []
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            logits = measure.predict(self.model, batch)
-        return measure.loss(logits, batch, self.choices)[0]
+            logits = measure.predict(self.model, batch, notes)
+        return measure.loss(logits, batch, self.choices)[0], measure.penalty(notes)
 
-    def tally(self, nll: float, tokens: float, seconds: float) -> None:
+    def tally(self, nll: float, penalty: float, tokens: float, seconds: float) -> None:
         count = self.count
         count.step += 1
         count.tokens += tokens
         count.window_nll += nll
+        count.window_penalty += penalty * tokens
         count.window_tokens += tokens
         count.window_seconds += seconds
         if self.warm:
@@ -169,12 +175,13 @@ class Training:
         self.warm = True
 
     def log_train(self, norm: float, lr: float) -> None:
-        """The mean loss since the line before, and this step's gradient norm and rate."""
+        """The mean loss and penalty since the line before, and this step's gradient norm and rate."""
         count = self.count
         loss = count.window_nll / count.window_tokens
         speed = count.window_tokens / count.window_seconds
-        self.log(kind="train", loss=loss, lr=lr, grad_norm=norm, tokens_per_second=speed)
-        count.window_nll = count.window_tokens = count.window_seconds = 0.0
+        penalty = {"penalty": count.window_penalty / count.window_tokens} if count.window_penalty else {}
+        self.log(kind="train", loss=loss, **penalty, lr=lr, grad_norm=norm, tokens_per_second=speed)
+        count.window_nll = count.window_penalty = count.window_tokens = count.window_seconds = 0.0
         if loss > EXPLODED * max(count.first_loss, 1.0):
             raise Diverged(f"loss {loss:.3g} at step {count.step}, from {count.first_loss:.3g} at the first")
 
