@@ -17,7 +17,7 @@ from zoo.parts import doors as opened
 from zoo.registry import discover
 from zoo.stack import Layer, Stack
 from zoo.testing import CHECKS, SHAPES, Case, check_model
-from zoo.testing.checks import gradient, mean_nll
+from zoo.testing.case import gradient, mean_nll
 from zoo.yaml import load
 
 REGISTRY = discover(plugins=False)

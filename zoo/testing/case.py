@@ -14,12 +14,16 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
+from .. import measure
 from ..builder import make
 from ..library import Library, open_library
 from ..parts import Architecture
 from ..spec import Node
+from .subject import Subject
 
 TOLERANCE = 1e-5
+ROUNDING = 1e-12
+"""What float64 may differ by where the same products are summed in another order."""
 SHAPES = {
     "even": {"d_model": 24, "n_heads": 4, "n_layers": 2, "vocab_size": 17, "max_len": 32},
     # Heads 5 wide: their scale is no exact number, so that an order of operations shows.
@@ -42,16 +46,23 @@ class Case:
     shape: Mapping[str, Any]
     library: Library
     model: Architecture
+    subject: Subject | None = None
 
     @classmethod
-    def of(cls, model, shape=None, registry=None) -> Case:
-        """`model` and `shape` as in `zoo.build`. Raises `SpecError` if the model cannot be."""
+    def of(cls, model, shape=None, registry=None, subject: Subject | None = None) -> Case:
+        """`model` and `shape` as in `zoo.build`; `subject` is the variant in it that is tested, if one is. Raises
+        `SpecError` if the model cannot be.
+        """
         library = open_library(registry=registry)
         reader = library.reader()
         spec = library.expand("model", Node(model, ("model",)), reader).plain()
         sizes = library.expand("shape", Node(shape or SHAPES["even"], ("shape",)), reader).plain()
         reader.finish()
-        return cls(spec, sizes, library, loud(made(library, spec, sizes).double()))
+        return cls(spec, sizes, library, loud(made(library, spec, sizes).double()), subject)
+
+    @property
+    def label(self) -> str:
+        return f"{json.dumps(self.spec)}, shape: {json.dumps(self.shape)}"
 
     def build(self, seed: int = 0, dropout: float = 0.0, **slots: Any) -> Architecture:
         """The same model with its initial weights, or one that differs in some slots, in eval mode."""
@@ -88,8 +99,13 @@ class Case:
         if not self.model.autoregressive:
             yield self.draw(3, 9, seed=3), True
 
+    @property
+    def exact(self) -> float:
+        """The tolerance of what should be equal bit for bit: 0, or rounding where a part says that it `regroups`."""
+        return ROUNDING if any(getattr(m, "regroups", False) for m in self.model.modules()) else 0.0
+
     def fail(self, text: str) -> NoReturn:
-        raise AssertionError(f"{text} Model: {json.dumps(self.spec)}, shape: {json.dumps(self.shape)}.")
+        raise AssertionError(f"{text} Model: {self.label}.")
 
     def same(self, got: Tensor, expected: Tensor, changed: str, kept: str, tolerance: float = TOLERANCE) -> None:
         """Raise `AssertionError` if the two differ by more than `tolerance` times the largest value above 1."""
@@ -122,3 +138,17 @@ def loud(model: nn.Module, seed: int = 1) -> nn.Module:
     for p in model.parameters():
         p += torch.randn(p.shape, generator=generator) * (0.3 if p.ndim < 2 else p.shape[-1] ** -0.5)
     return model.eval()
+
+
+def gradient(model: nn.Module, loss: Tensor) -> dict[str, Tensor | None]:
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True))
+
+
+def mean_nll(model: Architecture, source: Tensor | None, target: Tensor, **given) -> Tensor:
+    return measure.token_nll(model(source, target, **given), target).mean()
+
+
+def another(ids: Tensor) -> Tensor:
+    """An id that differs from each."""
+    return torch.where(ids == 5, 6, 5)

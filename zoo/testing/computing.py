@@ -1,0 +1,40 @@
+"""Checks of other ways to compute the same.
+
+B batch, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..faults import SpecError
+from ..parts import Architecture
+from .case import Case, gradient
+
+
+def kernels(case: Case) -> str | None:
+    """Every kernel gives the same logits and gradients with the same weights. One with weights of its own is alone."""
+    state, others = case.model.state_dict(), {}
+    for entry in case.library.registry.variants("kernel"):
+        try:
+            other = case.build(kernel=f"{entry.plugin}:{entry.variant.name}")
+        except SpecError:
+            continue
+        if other.state_dict().keys() == state.keys():
+            other.load_state_dict(state)
+            others[f"The kernel became '{entry.variant.name}'"] = other
+    source, source_keep = case.pad([case.draw(n, seed=n) for n in (5, 0, 3)], "left")
+    target, target_keep = case.pad([case.draw(n, seed=n) for n in (9, 4, 6)], "right")
+    for given, what in (({}, ""), ({"source_keep": source_keep, "target_keep": target_keep}, ", with padding")):
+        logits = case.model(source, target, **given)
+        slope = flat_gradient(case.model, logits)
+        for changed, other in others.items():
+            theirs = other(source, target, **given)
+            case.same(theirs, logits, changed + what, "the logits")
+            case.same(flat_gradient(other, theirs), slope, changed + what, "the gradients")
+    return None if others else "it takes no kernel"
+
+
+def flat_gradient(model: Architecture, logits: Tensor) -> Tensor:
+    return torch.cat([g.flatten() for g in gradient(model, logits.square().mean()).values() if g is not None])

@@ -1,0 +1,79 @@
+"""Checks of tokens that are read or written one after the other.
+
+B batch, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .case import Case
+
+
+@torch.no_grad()
+def decoding(case: Case) -> str | None:
+    """Given tokens read from a cache, one by one, in chunks or after a padded prefix, have the whole pass's logits."""
+    model, target = case.model, case.target
+    if not model.autoregressive:
+        return "it predicts all tokens at once"
+    inputs = torch.cat([torch.full_like(target[:, :1], model.shape.bos), target[:, :-1]], 1)
+    for source, _ in case.passes():
+        whole = model(source, target)
+        for sizes in ([1] * 9, [3, 5, 1], [1, 8]):
+            cache = model.start(source, room=9)
+            steps = torch.cat([model.step(cache, ids) for ids in inputs.split(sizes, 1)], 1)
+            case.same(steps, whole, f"The target was read in steps of {sizes}", "the logits")
+        for side in ("left", "right"):
+            after_prefix(case, source is not None, inputs, side)
+    return None
+
+
+def after_prefix(case: Case, sourced: bool, inputs: Tensor, side: str) -> None:
+    """Rows whose sources and prefixes have different lengths are read on, token by token."""
+    model, lengths = case.model, (6, 2, 4)
+    source, source_keep = case.pad([row[:n] for row, n in zip(case.source, (3, 5, 1), strict=True)], side)
+    given = (source, source_keep) if sourced else (None,)
+    whole = model(given[0], case.target, source_keep=source_keep if sourced else None)
+    ids, keep = case.pad([row[:n] for row, n in zip(inputs, lengths, strict=True)], side)
+    cache = model.start(*given, room=ids.shape[1] + 3)
+    steps = [model.step(cache, ids, keep)]
+    for t in range(3):
+        following = torch.stack([row[n + t] for row, n in zip(inputs, lengths, strict=True)])
+        steps.append(model.step(cache, following[:, None]))
+    keep = torch.cat([keep, torch.ones(3, 3, dtype=torch.bool)], 1)
+    for i, n in enumerate(lengths):
+        changed = f"A prefix of {n} tokens was padded on the {side}, as its source was, and read on token by token"
+        case.same(torch.cat(steps, 1)[i][keep[i]], whole[i, : n + 3], changed, "the logits of the real tokens")
+
+
+def generation(case: Case) -> None:
+    """A row of a batch is written as if it were alone, and is padded after the token that ends it."""
+    if not case.model.autoregressive:
+        together(case, "left", {})
+        return
+    free = together(case, "left", {"stop": ()})
+    stop = int(free[0, 1])
+    ended = together(case, "right", {"stop": [stop]})
+    after = (ended == stop).cumsum(1) - (ended == stop).int() > 0
+    if (ended[after] != case.model.shape.pad).any() or not after.any():
+        case.fail(f"Rows were written that end at {stop}: only pads should follow it, and they are {ended.tolist()}.")
+
+
+def together(case: Case, side: str, given: dict[str, Any]) -> Tensor:
+    """Five tokens for each of three rows, which are held to the tokens that each gets alone."""
+    sources = [case.draw(n, seed=n) for n in (5, 2, 3)]
+    source, source_keep = case.pad(sources, side)
+    alone = [given] * 3
+    if case.model.autoregressive:
+        prefixes = [case.draw(n, seed=n) for n in (1, 4, 2)]
+        alone = [given | {"prefix": prefix[None]} for prefix in prefixes]
+        prefix, prefix_keep = case.pad(prefixes, side)
+        given = given | {"prefix": prefix, "prefix_keep": prefix_keep}
+    written = case.model.generate(source, 5, source_keep=source_keep, **given)
+    own = torch.cat([case.model.generate(s[None], 5, **g) for s, g in zip(sources, alone, strict=True)])
+    changed = f"Rows of different lengths were padded on the {side} and written together"
+    case.same(written, own, changed, "the tokens of each row", 0.0)
+    return written

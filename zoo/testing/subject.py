@@ -1,0 +1,112 @@
+"""A variant under test, what is held of the variants of its slot, and how each property is found to hold or not."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from ..faults import SpecError
+from ..library import Library, open_library
+
+PARTNERS = 6
+"""Partners that a variant is tried among unless another number is asked for."""
+PASSED, FAILED, SKIPPED = "passed", "failed", "does not apply"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A variant under test, and the options that it is to have. `partners` is how many cases it should stand in.
+
+    What makes its cases adds to `refusals` what could not be tried, and why.
+    """
+
+    slot: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    library: Library = field(default_factory=open_library, repr=False)
+    partners: int = PARTNERS
+    refusals: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def label(self) -> str:
+        return f"{self.slot}:{self.name}"
+
+    @property
+    def part(self) -> Any:
+        """The variant as a user would write it."""
+        return {"name": self.name, **self.options} if self.options else self.name
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is held of the variants of a slot.
+
+    `cases(subject)` puts the variant among partners: objects of any type whose `label` says which. Each of `checks`
+    looks at one case: it raises `AssertionError` with a paragraph (what was changed, what should have stayed equal, by
+    how much it differs, with which partners), or returns why it does not apply, or None. Those named in `once` are
+    costly, and look at the first case alone.
+    """
+
+    cases: Callable[[Subject], Sequence[Any]]
+    checks: Mapping[str, Callable[[Any], str | None]]
+    once: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Result:
+    """One property of one variant. `reason` is why it does not apply, or the paragraph of the failure."""
+
+    variant: str
+    check: str
+    status: str
+    reason: str = ""
+    partners: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Iterator[Result]:
+    """The result of each check (of those named in `only`, if any), as soon as it is there."""
+    names = [name for name in table.checks if not only or name in only]
+    try:
+        cases = table.cases(subject)
+    except SpecError as error:
+        cases = []
+        subject.refusals.append(str(error))
+    if not cases:
+        reason = "\n".join([f"No partner takes {subject.label}.", *subject.refusals])
+        yield Result(subject.label, "partners", FAILED, reason)
+        return
+    for name in names:
+        chosen = cases[:1] if name in table.once else cases
+        yield verdict(Result(subject.label, name, PASSED), table.checks[name], chosen)
+
+
+def verdict(result: Result, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:
+    """What a check finds in all cases: it fails if it does in one, and does not apply if it does to none."""
+    began, skips, failures = perf_counter(), [], []
+    for case in cases:
+        try:
+            if skip := check(case):
+                skips.append(skip)
+        except AssertionError as error:
+            failures.append(str(error))
+        except Exception as error:
+            failures.append(crash(error, case))
+    status = FAILED if failures else SKIPPED if len(skips) == len(cases) else PASSED
+    reason = failures[0] if failures else "; ".join(dict.fromkeys(skips)) if status == SKIPPED else ""
+    if len(failures) > 1:
+        reason += f" So it is with {len(failures)} of {len(cases)} partners."
+    partners = tuple(case.label for case in cases)
+    return replace(result, status=status, reason=reason, partners=partners, seconds=perf_counter() - began)
+
+
+def crash(error: Exception, case: Any) -> str:
+    """An exception that is no finding, in words, with the line that raised it."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    text = str(error).partition("\n")[0]
+    return f"It should run and raised {type(error).__name__} at {place}: {text} Model: {case.label}."

@@ -1,0 +1,83 @@
+"""Checks of what a model computes and learns, in every dtype and mode.
+
+B batch, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import torch
+
+from .case import Case, gradient, mean_nll
+
+
+def runs(case: Case) -> None:
+    """Logits are [B, T, V] and finite, in every mode and dtype."""
+    model = case.build(dropout=0.1)
+    for dtype, training in product((torch.float32, torch.bfloat16), (False, True)):
+        model.to(dtype).train(training)
+        for source, aligned in case.passes():
+            with torch.random.fork_rng(devices=[]):
+                logits = model(source, case.target, aligned=aligned)
+            expected = [*case.target.shape, model.shape.vocab_size]
+            if list(logits.shape) != expected or not logits.isfinite().all():
+                found = f"{list(logits.shape)} with {logits.isfinite().sum()} finite values"
+                case.fail(f"A pass in {dtype}: the logits should be {expected}, all finite, and are {found}.")
+
+
+def gradients(case: Case) -> None:
+    """Every parameter has a part in the loss, at one of three places: a saturated softmax has no slope, and a norm
+    after a step undoes the gain of one before it. There are tokens enough for parts that each take only some.
+    """
+    source, target = case.draw(16, 5, seed=1), case.draw(16, 9, seed=2)
+    dead = {name for name, _ in case.model.named_parameters()}
+    for make in (lambda: case.model, case.build, lambda: case.build(seed=1)):
+        model = make()
+        found = gradient(model, mean_nll(model, source, target))
+        dead -= {name for name, g in found.items() if g is not None and g.abs().sum() > 0}
+        if not dead:
+            return
+    text = "every parameter should have a finite gradient that is not zero everywhere"
+    case.fail(f"The loss was differentiated: {text}, and {', '.join(sorted(dead))} have none.")
+
+
+@torch.no_grad()
+def dropout(case: Case) -> None:
+    """Dropout acts while training and leaves no trace in eval."""
+    model = case.build(dropout=0.5)
+    for source, aligned in case.passes():
+        model.load_state_dict(case.model.state_dict())  # a part may keep count of what it is trained on
+        calm = case.model(source, case.target, aligned=aligned)
+        with torch.random.fork_rng(devices=[]):
+            for _ in range(2):
+                again = model(source, case.target, aligned=aligned)
+                case.same(again, calm, "The model was given a dropout of 0.5", "the logits in eval mode", 0.0)
+            model.train()
+            one, two = (model(source, case.target, aligned=aligned) for _ in range(2))
+            model.eval()
+        if torch.equal(one, two):
+            case.fail("The model was given a dropout of 0.5: two passes while training should differ and do not.")
+
+
+def learning(case: Case) -> None:
+    """A small step down the gradient lowers the loss."""
+    model = case.build()
+    before = mean_nll(model, case.source, case.target)
+    found = {name: g for name, g in gradient(model, before).items() if g is not None}
+    step = 0.01 / sum(g.square().sum() for g in found.values())
+    with torch.no_grad():
+        for name, g in found.items():
+            model.get_parameter(name).sub_(step * g)
+        after = mean_nll(model, case.source, case.target)
+    if not after < before:
+        text = f"the loss should have fallen by about 0.01, and went from {before:.5f} to {after:.5f}"
+        case.fail(f"A step went down the gradient: {text}.")
+
+
+def untrained(case: Case) -> None:
+    """A model that has learned nothing gives each of V tokens about 1 / V."""
+    loss, chance = mean_nll(case.build(), case.source, case.target).item(), math.log(case.model.shape.vocab_size)
+    if not abs(loss - chance) <= 0.4:
+        case.fail(f"Nothing was trained: the loss should be within 0.4 of ln V = {chance:.3f} and is {loss:.3f}.")
