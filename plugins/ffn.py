@@ -19,6 +19,7 @@ ACTIVATIONS = {
     "gelu": F.gelu,
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
     "swish": F.silu,
 }
 """`gelu` is x Phi(x) by the error function, `gelu-tanh` its approximation; they differ by up to 4.7e-4."""
@@ -86,3 +87,38 @@ class Gated(nn.Module):
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}"
+
+
+class Clamped(nn.Module):
+    """down((1 + u) g sigmoid(slope g)) with g = min(gate(x), limit) and u = up(x) kept within +-limit.
+
+    The experts of gpt-oss (OpenAI 2025, https://arxiv.org/abs/2508.10925): a gated step whose hidden values are
+    bounded. Raises `ValueError` for a width below 1 or a limit that is not above 0.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        limit: float = 7.0,
+        slope: float = 1.702,
+        d_ff: Width = None,
+        ratio: float = 8 / 3,
+        bias: bool = False,
+    ):
+        super().__init__()
+        if not limit > 0:
+            raise ValueError(f"limit is {limit}; it should be above 0")
+        width = hidden_width(shape, d_ff, ratio)
+        self.limit, self.slope = limit, slope
+        self.up = nn.Linear(shape.d_model, width, bias=bias)
+        self.gate = nn.Linear(shape.d_model, width, bias=bias)
+        self.down = OutLinear(width, shape.d_model, bias=bias)
+
+    def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
+        gate = self.gate(x).clamp(max=self.limit)
+        up = self.up(x).clamp(-self.limit, self.limit)
+        return self.down((1 + up) * gate * torch.sigmoid(self.slope * gate))
+
+    def extra_repr(self) -> str:
+        return f"limit={self.limit}, slope={self.slope}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from zoo.parts import Shape
+
+from .ffn import ACTIVATIONS, Activation
 
 
 class Logits(nn.Module):
@@ -45,3 +50,34 @@ def untied(shape: Shape, *, bias: bool = False, scale: float | None = None, soft
     # An Embedding, not a Linear: one rule then initialises every table of the vocabulary, whichever end it stands at.
     table = nn.Embedding(shape.vocab_size, shape.d_model)
     return Logits(shape, table, bias=bias, scale=scale, softcap=softcap)
+
+
+class Transformed(nn.Module):
+    """logits(norm(activation(dense(x)))): the head of BERT (Devlin et al. 2018, https://arxiv.org/abs/1810.04805).
+
+    `dense` leads to the width of the table, as in ALBERT, and has a bias unless `dense_bias` is false, as in
+    ModernBERT; `bias` is that of the logits. With activation tanh and no norm, `dense` is BERT's pooler.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        table: nn.Embedding,
+        norm: Callable[..., nn.Module],
+        *,
+        activation: Activation = "gelu",
+        dense_bias: bool = True,
+        bias: bool = True,
+    ):
+        super().__init__()
+        width = table.embedding_dim
+        self.activation = activation
+        self.dense = nn.Linear(shape.d_model, width, bias=dense_bias)
+        self.norm = norm(dim=width)
+        self.logits = Logits(replace(shape, d_model=width, head_dim=shape.head_width), table, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # [..., D] -> [..., V]
+        return self.logits(self.norm(ACTIVATIONS[self.activation](self.dense(x))))
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation}"

@@ -7,22 +7,24 @@ width. `at` [1 or B, T] holds positions that count real tokens from 0.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Position, Shape
+from zoo.parts import EvenShare, Grows, Position, Shape
 
 
-def angles(at: Tensor, width: int, base: float) -> Tensor:
-    """at * base^(-2i / width) for each pair i: [.., T] -> [.., T, ceil(width / 2)] in radians.
+def rates_of(width: int, base: float, device: torch.device | None = None) -> Tensor:
+    """base^(-2i / width) for each pair i, [ceil(width / 2)]: how far a pair turns from one position to the next.
 
     Made anew from integers in float32: a stored table would follow the model into bfloat16, where 256 and 257 are
     one position.
     """
-    pairs = torch.arange(0, width, 2, device=at.device).float()
-    return at.float()[..., None] * (1.0 / base ** (pairs / width))
+    pairs = torch.arange(0, width, 2, device=device).float()
+    return 1.0 / base ** (pairs / width)
 
 
 def positive(**options: float) -> None:
@@ -32,6 +34,21 @@ def positive(**options: float) -> None:
             raise ValueError(f"{name} is {value}; it should be above 0")
 
 
+def swap_halves(x: Tensor) -> Tensor:
+    return x.roll(x.shape[-1] // 2, -1)
+
+
+def swap_neighbours(x: Tensor) -> Tensor:
+    return x.unflatten(-1, (x.shape[-1] // 2, 2)).flip(-1).flatten(-2)
+
+
+Pairing = Literal["half", "interleaved"]
+Fraction = Annotated[float, EvenShare("head_width")]
+Length = Annotated[int | None, Grows("max_len")]
+# The axis along which partners lie once w is written as 2 x w/2 or w/2 x 2, and how each element finds its partner.
+PAIRINGS = {"half": (-2, swap_halves), "interleaved": (-1, swap_neighbours)}
+
+
 class NoPosition(Position):
     """Nothing is said about order; a causal mask alone still tells a model some of it (Haviv et al. 2022)."""
 
@@ -39,17 +56,19 @@ class NoPosition(Position):
 class Sinusoidal(Position):
     """x + PE, PE(p, 2i) = sin(p / base^(2i/D)), PE(p, 2i+1) = cos(p / base^(2i/D)) (Vaswani et al. 2017).
 
-    An odd width has one cosine fewer than sines. Raises `ValueError` unless `base` is above 0.
+    With the pairing `half` all sines come first, then all cosines, as in Marian. An odd width has one cosine fewer
+    than sines. Raises `ValueError` unless `base` is above 0.
     """
 
-    def __init__(self, shape: Shape, *, base: float = 10000.0):
+    def __init__(self, shape: Shape, *, base: float = 10000.0, pairing: Pairing = "interleaved"):
         super().__init__(shape)
         positive(base=base)
         self.width, self.base = shape.d_model, base
+        self.axis = PAIRINGS[pairing][0]
 
     def embed(self, x: Tensor, at: Tensor) -> Tensor:
-        turns = angles(at, self.width, self.base)
-        waves = torch.stack([turns.sin(), turns.cos()], -1).flatten(-2)[..., : self.width]
+        turns = at.float()[..., None] * rates_of(self.width, self.base, at.device)
+        waves = torch.stack([turns.sin(), turns.cos()], self.axis).flatten(-2)[..., : self.width]
         return x + waves.to(x.dtype)
 
 
@@ -76,24 +95,13 @@ class Learned(Position):
         return x + self.table(at + self.offset)
 
 
-def swap_halves(x: Tensor) -> Tensor:
-    return x.roll(x.shape[-1] // 2, -1)
-
-
-def swap_neighbours(x: Tensor) -> Tensor:
-    return x.unflatten(-1, (x.shape[-1] // 2, 2)).flip(-1).flatten(-2)
-
-
-# How each element finds its partner, and the axis along which partners lie once w is written as 2 x w/2 or w/2 x 2.
-PAIRINGS = {"half": (-2, swap_halves), "interleaved": (-1, swap_neighbours)}
-
-
 class Rope(Position):
     """Pair i of the head (a, b) -> (a cos t - b sin t, a sin t + b cos t), t = at * base^(-2i / w) (Su et al. 2021).
 
     w is the head width times `fraction`, rounded to the nearest integer; the rest of the head stays as it is.
     Pairs are (i, i + w/2) with `half`, as in GPT-NeoX and LLaMA, or (2i, 2i + 1) with `interleaved`, as in the paper
-    and GPT-J. Raises `ValueError` for an odd w, a fraction outside 0..1 and heads of another width than the shape's.
+    and GPT-J. `slowed` gives the variants for texts longer than those of training, which differ in the rates alone.
+    Raises `ValueError` for an odd w, a fraction outside 0..1 and heads of another width than the shape's.
     """
 
     def __init__(
@@ -101,8 +109,8 @@ class Rope(Position):
         shape: Shape,
         *,
         base: float = 10000.0,
-        fraction: float = 1.0,
-        pairing: Literal["half", "interleaved"] = "half",
+        fraction: Fraction = 1.0,
+        pairing: Pairing = "half",
     ):
         super().__init__(shape)
         positive(base=base)
@@ -117,10 +125,17 @@ class Rope(Position):
                 f"make it even"
             )
         self.axis, self.swap = PAIRINGS[pairing]
+        self.slow: Callable[[Tensor], Tensor] = unchanged
+        self.gain = 1.0
+
+    def slowed(self, slow: Callable[[Tensor], Tensor], gain: float = 1.0) -> Rope:
+        """The same with its rates [w/2] changed by `slow` and each rotated q and k times `gain`."""
+        self.slow, self.gain = slow, gain
+        return self
 
     def prepare(self, at: Tensor) -> tuple[Tensor, ...]:
-        turns = angles(at, self.width, self.base)[:, None]  # [1 or B, 1, T, w/2]
-        cos, sin = turns.cos(), turns.sin()
+        turns = at.float()[:, None, :, None] * self.slow(rates_of(self.width, self.base, at.device))  # [1|B, 1, T, w/2]
+        cos, sin = turns.cos() * self.gain, turns.sin() * self.gain
         return torch.stack([cos, cos], self.axis).flatten(-2), torch.stack([-sin, sin], self.axis).flatten(-2)
 
     def rotate(self, q: Tensor, k: Tensor, *ready: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,6 +151,140 @@ class Rope(Position):
         turned, rest = x[..., : self.width], x[..., self.width :]
         turned = (turned * cos + self.swap(turned) * sin).to(x.dtype)
         return torch.cat([turned, rest], -1) if rest.shape[-1] else turned
+
+
+def unchanged(rates: Tensor) -> Tensor:
+    return rates
+
+
+def divided(rates: Tensor, factor: float) -> Tensor:
+    return rates / factor
+
+
+def linear(
+    shape: Shape,
+    *,
+    base: float = 10000.0,
+    fraction: Fraction = 1.0,
+    pairing: Pairing = "half",
+    factor: float = 4.0,
+) -> Rope:
+    """`Rope` at positions divided by `factor`: a longer text within the angles of training (Chen et al. 2023)."""
+    positive(factor=factor)
+    return Rope(shape, base=base, fraction=fraction, pairing=pairing).slowed(partial(divided, factor=factor))
+
+
+def ntk(
+    shape: Shape,
+    *,
+    base: float = 10000.0,
+    fraction: Fraction = 1.0,
+    pairing: Pairing = "half",
+    factor: float = 4.0,
+) -> Rope:
+    """`Rope` on the base b * factor^(w / (w - 2)), "NTK-aware" (Peng et al. 2023, section 3.1).
+
+    The fastest pair turns as before and the slowest is divided by `factor`. Raises `ValueError` for w below 4.
+    """
+    positive(factor=factor)
+    rope = Rope(shape, base=base, fraction=fraction, pairing=pairing)
+    if rope.width < 4:
+        raise ValueError(f"a rotary width of {rope.width} has no slow pair; give heads at least 4 wide or another rope")
+    rope.base = base * factor ** (rope.width / (rope.width - 2))
+    return rope
+
+
+def blended(rates: Tensor, factor: float, low: float, high: float) -> Tensor:
+    """The rates up to pair `low`, 1 / factor of them from pair `high` on, a straight line between."""
+    pairs = torch.arange(rates.shape[-1], device=rates.device).float()
+    share = ((pairs - low) / (high - low)).clamp(0, 1)
+    return rates / factor * share + rates * (1 - share)
+
+
+def pair_of(turns: float, width: int, base: float, length: float) -> float:
+    """The i, as a real number, whose rate base^(-2i / width) turns so many times in `length` positions."""
+    return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+
+def yarn(
+    shape: Shape,
+    *,
+    base: float = 10000.0,
+    fraction: Fraction = 1.0,
+    pairing: Pairing = "half",
+    factor: float = 16.0,
+    original_max_len: Length = None,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+    attention_factor: float | None = None,
+    mscale: float = 1.0,
+    mscale_all_dim: float = 0.0,
+) -> Rope:
+    """`Rope` with fast pairs as they are, slow ones divided by `factor`, those between blended (Peng et al. 2023).
+
+    Fast is more than `beta_fast` turns in `original_max_len` (max_len / factor unless given), slow fewer than
+    `beta_slow`; the blend is linear in the number of the pair, as in the authors' code, between whole numbers with
+    `truncate`. Rotated queries and keys are multiplied by `attention_factor`, which unless given is
+    (0.1 mscale ln factor + 1) / (0.1 mscale_all_dim ln factor + 1), as in DeepSeek V2. Raises `ValueError` for numbers
+    that cannot be.
+    """
+    positive(factor=factor, beta_slow=beta_slow)
+    rope = Rope(shape, base=base, fraction=fraction, pairing=pairing)
+    length = trained_length(shape, factor, original_max_len)
+    if beta_fast <= beta_slow:
+        raise ValueError(f"beta_fast is {beta_fast}; it should be above beta_slow {beta_slow}")
+    if base <= 1:
+        raise ValueError(f"base is {base}; it should be above 1, or all pairs turn alike")
+    low, high = (pair_of(turns, rope.width, base, length) for turns in (beta_fast, beta_slow))
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low = max(low, 0)
+    high = max(min(high, rope.width - 1), low + 0.001)  # a step where they meet
+    if attention_factor is None:
+        growth = 0.1 * math.log(max(factor, 1.0))
+        attention_factor = (mscale * growth + 1) / (mscale_all_dim * growth + 1)
+    positive(attention_factor=attention_factor)
+    return rope.slowed(partial(blended, factor=factor, low=low, high=high), attention_factor)
+
+
+def by_parts(rates: Tensor, factor: float, length: float, low: float, high: float) -> Tensor:
+    """The rates that turn more than `high` times in `length`, 1 / factor of those below `low`, a blend between."""
+    share = ((length * rates / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
+    return (1 - share) * rates / factor + share * rates
+
+
+def llama3(
+    shape: Shape,
+    *,
+    base: float = 10000.0,
+    fraction: Fraction = 1.0,
+    pairing: Pairing = "half",
+    factor: float = 8.0,
+    original_max_len: Length = None,
+    low_freq_factor: float = 1.0,
+    high_freq_factor: float = 4.0,
+) -> Rope:
+    """As `yarn`, but the blend is linear in the turns r of a pair in `original_max_len`, from `low_freq_factor` to
+    `high_freq_factor`, and nothing else is multiplied (LLaMA 3.1, Grattafiori et al. 2024).
+
+    Raises `ValueError` for numbers that cannot be.
+    """
+    positive(factor=factor)
+    rope = Rope(shape, base=base, fraction=fraction, pairing=pairing)
+    length = trained_length(shape, factor, original_max_len)
+    if high_freq_factor <= low_freq_factor:
+        raise ValueError(
+            f"high_freq_factor is {high_freq_factor}; it should be above low_freq_factor {low_freq_factor}"
+        )
+    return rope.slowed(partial(by_parts, factor=factor, length=length, low=low_freq_factor, high=high_freq_factor))
+
+
+def trained_length(shape: Shape, factor: float, original_max_len: int | None) -> float:
+    """The length that a model was trained on before its rates were changed."""
+    if original_max_len is not None and original_max_len < 1:
+        raise ValueError(f"original_max_len is {original_max_len}; it should be at least 1")
+    return original_max_len or shape.max_len / factor
 
 
 def slopes(n_heads: int) -> list[float]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle
 
+import torch
 from torch import Tensor, nn
 
-from zoo.parts import Place, Residual
+from zoo.parts import Place, Residual, Shape
 
 Make = Callable[[], nn.Module]
 
@@ -17,11 +18,17 @@ def several(norm: Make, n: int) -> nn.ModuleList:
 
 
 class PreNorm(Residual):
-    """x + step(norm(x)) for each step, and a norm after the last layer (Xiong et al. 2020)."""
+    """x + step(norm(x)) for each step, and a norm after the last layer (Xiong et al. 2020).
 
-    def __init__(self, norm: Make, n_steps: int):
+    The first `bare` steps of a layer read x without a norm, as the first attention of ModernBERT does, which follows a
+    norm already. Raises `ValueError` for more of them than there are steps.
+    """
+
+    def __init__(self, norm: Make, n_steps: int, *, bare: int = 0):
         super().__init__()
-        self.norms = several(norm, n_steps)
+        if not 0 <= bare <= n_steps:
+            raise ValueError(f"bare is {bare}; it should be at least 0 and at most the {n_steps} steps of the layer")
+        self.norms = several(nn.Identity, bare).extend(several(norm, n_steps - bare))
 
     def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
         for norm, step in zip(self.norms, steps, strict=True):
@@ -94,6 +101,54 @@ class Parallel(Residual):
         views = [norm(x) for norm in self.norms]
         for view, step in zip(cycle(views), steps):
             x = x + step(view)
+        return x
+
+    def final(self, norm: Make) -> nn.Module:
+        return norm()
+
+
+class ReZero(Residual):
+    """x + w * step(norm(x)) for each step, w one learned number per layer, 0 at first (Bachlechner et al. 2020).
+
+    With `norm: none` this is the published layout, which needs no norm to train deep.
+    """
+
+    gain = 1.0
+
+    def __init__(self, norm: Make, n_steps: int):
+        super().__init__()
+        self.norms = several(norm, n_steps)
+        self.weight = nn.Parameter(torch.zeros(())) if n_steps else None
+
+    def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
+        for norm, step in zip(self.norms, steps, strict=True):
+            x = x + self.weight * step(norm(x))
+        return x
+
+    def final(self, norm: Make) -> nn.Module:
+        return norm()
+
+
+class LayerScale(Residual):
+    """x + w * step(norm(x)), w [D] learned for each step and `init` at first (Touvron et al. 2021, CaiT).
+
+    `init` is the paper's unless given: 0.1 for up to 18 layers, 1e-5 for up to 24 and 1e-6 beyond. Raises `ValueError`
+    for an init that is not above 0.
+    """
+
+    gain = 1.0
+
+    def __init__(self, norm: Make, n_steps: int, shape: Shape, layer: Place, *, init: float | None = None):
+        super().__init__()
+        if init is not None and not init > 0:
+            raise ValueError(f"init is {init}; it should be above 0")
+        first = init or (0.1 if layer.depth <= 18 else 1e-5 if layer.depth <= 24 else 1e-6)
+        self.norms = several(norm, n_steps)
+        self.scales = nn.ParameterList(torch.full((shape.d_model,), first) for _ in range(n_steps))
+
+    def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
+        for scale, norm, step in zip(self.scales, self.norms, steps, strict=True):
+            x = x + scale * step(norm(x))
         return x
 
     def final(self, norm: Make) -> nn.Module:

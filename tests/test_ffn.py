@@ -28,6 +28,7 @@ SCALAR = {
     "gelu": lambda x: x * phi(x),
     "gelu-tanh": lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "tanh": math.tanh,
     "swish": lambda x: x / (1 + math.exp(-x)),
 }
 

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import nn
 
+from zoo import build
 from zoo.parts import Shape
 from zoo_plugins.embedding import Tokens
-from zoo_plugins.head import Logits, untied
+from zoo_plugins.head import Logits, Transformed, untied
 
 PLAIN = Shape(d_model=6, n_heads=2, vocab_size=11)
 NARROW = Shape(d_model=6, n_heads=2, vocab_size=11, d_embed=4)
@@ -111,3 +112,67 @@ def test_an_untied_head_has_a_table_of_its_own_as_wide_as_the_model():
 def test_a_softcap_is_above_zero(softcap):
     with pytest.raises(ValueError, match="it should be above 0"):
         untied(PLAIN, softcap=softcap)
+
+
+def test_transform_goes_to_the_width_of_the_table():
+    made, x = Transformed(NARROW, table(NARROW), layer_norm), torch.randn(2, 3, 6)
+    nn.init.normal_(made.logits.bias)
+    hidden = made.norm(torch.nn.functional.gelu(x @ made.dense.weight.T + made.dense.bias))
+    torch.testing.assert_close(made(x), hidden @ made.logits.table.weight.T + made.logits.bias)
+    assert {n: tuple(p.shape) for n, p in made.named_parameters()} == {
+        "dense.weight": (4, 6), "dense.bias": (4,), "norm.weight": (4,), "norm.bias": (4,),
+        "logits.table.weight": (11, 4), "logits.bias": (11,),
+    }  # fmt: skip
+
+
+def test_transform_without_biases():
+    made = Transformed(PLAIN, table(PLAIN), layer_norm, dense_bias=False, bias=False, activation="relu")
+    assert made.dense.bias is None and made.logits.bias is None and "activation=relu" in repr(made)
+
+
+@pytest.mark.parametrize(
+    "kind, shape", [("bert", PLAIN), ("roberta", PLAIN), ("albert", NARROW), ("modernbert", PLAIN)]
+)
+def test_transform_held_to_transformers(kind, shape):
+    models = pytest.importorskip("transformers", reason="transformers is not installed")
+    name = {"bert": "Bert", "roberta": "Roberta", "albert": "Albert", "modernbert": "ModernBert"}[kind]
+    sizes = {"vocab_size": 11, "hidden_size": 6, "num_attention_heads": 2, "intermediate_size": 8, "pad_token_id": 0}
+    sizes |= {"num_hidden_layers": 1, "embedding_size": 4, "bos_token_id": 1, "eos_token_id": 2}
+    whole = getattr(models, f"{name}ForMaskedLM")(getattr(models, f"{name}Config")(**sizes)).eval()
+    for p in whole.parameters():
+        nn.init.normal_(p)
+    theirs, dense, norm = {
+        "bert": lambda m: (m.cls, m.cls.predictions.transform.dense, m.cls.predictions.transform.LayerNorm),
+        "roberta": lambda m: (m.lm_head, m.lm_head.dense, m.lm_head.layer_norm),
+        "albert": lambda m: (m.predictions, m.predictions.dense, m.predictions.LayerNorm),
+        "modernbert": lambda m: (nn.Sequential(m.head, m.decoder), m.head.dense, m.head.norm),
+    }[kind](whole)
+    rows = nn.Embedding.from_pretrained(whole.get_input_embeddings().weight.detach())
+    ours = Transformed(
+        shape,
+        rows,
+        lambda dim: nn.LayerNorm(dim, eps=norm.eps, bias=norm.bias is not None),
+        dense_bias=dense.bias is not None,
+        activation="gelu-tanh" if kind == "albert" else "gelu",
+    )
+    ours.dense.load_state_dict(dense.state_dict())
+    ours.norm.load_state_dict(norm.state_dict())
+    ours.logits.bias.data = whole.get_output_embeddings().bias.data
+    x = torch.randn(2, 3, 6)
+    torch.testing.assert_close(ours(x), theirs(x))
+
+
+def test_a_pooler_is_a_transform_with_tanh_and_no_norm():
+    """BERT-base without its head, with the pooler: 109,482,240 parameters."""
+    parts = {
+        "architecture": "encoder-only", "position": "learned", "residual": "post-norm",
+        "embedding": {"name": "normed", "segments": 2}, "attention": {"name": "mha", "bias": True},
+        "ffn": {"name": "gelu", "bias": True},
+    }  # fmt: skip
+    shape = {"d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072, "vocab_size": 30522, "max_len": 512}
+    counts = {}
+    for head in ("tied", "transform", {"name": "transform", "activation": "tanh", "norm": "none", "bias": False}):
+        with torch.device("meta"):
+            model = build({**parts, "head": head}, shape=shape)
+        counts[str(head)[:9]] = sum(p.numel() for p in model.parameters())
+    assert [*counts.values()] == [109_482_240 - 768 * 769, 109_514_298, 109_482_240]

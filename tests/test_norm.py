@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from zoo_plugins.norm import LayerNorm, NoNorm, RMSNorm, ScaleNorm
+from zoo_plugins.norm import DynamicTanh, LayerNorm, NoNorm, RMSNorm, ScaleNorm
 
 ALL = [LayerNorm, RMSNorm, ScaleNorm]
 LOUD = 1e-2  # an eps that a wrong place or value cannot hide behind
@@ -105,6 +105,48 @@ def test_layer_norm_without_bias_or_gain():
     assert_close(LayerNorm(6, affine=False)(x), F.layer_norm(x, (6,)))
 
 
+def test_layer_norm_with_unit_offset():
+    own, x = LayerNorm(6, unit_offset=True, eps=LOUD), torch.randn(3, 6)
+    assert torch.equal(own.weight, torch.zeros(6))
+    assert_close(own(x), F.layer_norm(x, (6,), eps=LOUD))
+    shaken(own)
+    assert_close(own(x), F.layer_norm(x, (6,), 1 + own.weight, own.bias, LOUD))
+    assert LayerNorm(6, unit_offset=True, bias=False)(x).shape == (3, 6)
+    with pytest.raises(ValueError, match="no weight to offset"):
+        LayerNorm(6, unit_offset=True, affine=False)
+
+
+def test_layer_norm_with_unit_offset_held_to_nemotron():
+    nemotron = pytest.importorskip("transformers.models.nemotron.modeling_nemotron", reason="no transformers")
+    own, x = shaken(LayerNorm(6, unit_offset=True, eps=LOUD)), torch.randn(3, 6)
+    theirs = nemotron.NemotronLayerNorm1P(6, eps=LOUD)
+    theirs.load_state_dict(own.state_dict())
+    assert_close(own(x), theirs(x))
+
+
+def squashed(x, alpha, weight, bias):
+    return torch.tanh(alpha * x) * weight + bias
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_dynamic_tanh(dtype):
+    own = shaken(DynamicTanh(48, alpha=0.8)).to(dtype)
+    x = (torch.randn(64, 48, dtype=torch.float64) * 3).to(dtype)
+    got, parameters = own(x), {name: p.detach().double() for name, p in own.named_parameters()}
+    assert got.dtype == dtype
+    one_rounding = 0.501 * torch.finfo(dtype).eps if dtype.itemsize == 2 else 1e-5
+    assert_close(got.double(), squashed(x.double(), **parameters), rtol=one_rounding, atol=2e-6)
+
+
+def test_dynamic_tanh_starts_as_published():
+    own, x = DynamicTanh(6), torch.randn(3, 6)
+    assert {name: p.shape for name, p in own.named_parameters()} == {"alpha": (), "weight": (6,), "bias": (6,)}
+    assert_close(own(x), torch.tanh(0.5 * x))
+    torch.autograd.gradcheck(lambda x, *_: own(x), (x.double().requires_grad_(), *shaken(own).double().parameters()))
+    with pytest.raises(ValueError, match="alpha is 0.0"):
+        DynamicTanh(6, alpha=0.0)
+
+
 def test_unit_offset():
     own, x = RMSNorm(6, unit_offset=True), torch.randn(3, 6)
     assert torch.equal(own.weight, torch.zeros(6))
@@ -113,10 +155,12 @@ def test_unit_offset():
     assert_close(own(x), F.rms_norm(x, (6,), 1 + own.weight, 1e-6))
 
 
-def test_unit_offset_is_added_in_float32():
-    own = shaken(RMSNorm(48, unit_offset=True)).to(torch.bfloat16)
+@pytest.mark.parametrize("make, formula", [(RMSNorm, rms), (LayerNorm, layer)])
+def test_unit_offset_is_added_in_float32(make, formula):
+    own = shaken(make(48, unit_offset=True)).to(torch.bfloat16)
     x = torch.randn(64, 48).bfloat16()
-    exact = rms(x.double(), 1 + own.weight.detach().double(), own.eps)
+    weight, *bias = (p.detach().double() for p in own.parameters())
+    exact = formula(x.double(), 1 + weight, *bias, eps=own.eps)
     assert_close(own(x).double(), exact, rtol=0.501 * torch.finfo(torch.bfloat16).eps, atol=1e-6)
 
 

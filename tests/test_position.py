@@ -10,7 +10,18 @@ from torch.testing import assert_close
 
 from zoo.parts import doors
 from zoo.shape import Shape
-from zoo_plugins.position import Alibi, Learned, NoPosition, Rope, Sinusoidal, T5Bias
+from zoo_plugins.position import (
+    Alibi,
+    Learned,
+    NoPosition,
+    Rope,
+    Sinusoidal,
+    T5Bias,
+    linear,
+    llama3,
+    ntk,
+    yarn,
+)
 
 WIDE = Shape(d_model=24, n_heads=2, max_len=16)
 
@@ -73,6 +84,25 @@ class TestSinusoidal:
         got = sinusoidal.embed(torch.zeros(1, 3, width), at(0, 3, 41))
         right = torch.tensor([[waves(p, width, 100.0) for p in (0, 3, 41)]])
         assert_close(got, right, atol=1e-5, rtol=0)
+
+    @pytest.mark.parametrize("width", [5, 6])
+    def test_sines_first(self, width):
+        halved = Sinusoidal(Shape(d_model=width, n_heads=1), pairing="half")
+        right = waves(41, width)
+        assert_close(
+            halved.embed(torch.zeros(1, 1, width), at(41)).flatten(),
+            torch.tensor(right[::2] + right[1::2]),
+            atol=1e-5,
+            rtol=0,
+        )
+
+    def test_sines_first_held_to_marian(self):
+        reason = "transformers is not installed"
+        marian = pytest.importorskip("transformers.models.marian.modeling_marian", reason=reason)
+        theirs = marian.MarianSinusoidalPositionalEmbedding(16, 24)
+        theirs.weight.data = theirs.create_weight()
+        got = Sinusoidal(WIDE, pairing="half").embed(torch.zeros(1, 16, 24), torch.arange(16)[None])[0]
+        assert_close(got, theirs.weight.data, atol=2e-6, rtol=0)
 
     def test_half_precision_keeps_far_positions_apart(self):
         sinusoidal = Sinusoidal(WIDE).to(torch.bfloat16)
@@ -202,6 +232,148 @@ class TestRope:
             turn(Rope(WIDE), torch.zeros(1, 1, 1, 24), at(0))
 
 
+def rates(rope: Rope) -> torch.Tensor:
+    """What one position more turns each pair by, read from the rotation itself."""
+    x = torch.eye(rope.width // 2, rope.head_width)[None, None]  # [1, 1, w/2, K]: the first of each pair is 1
+    cos, sin = rope.prepare(at(1))
+    turned = rope.turn(x, cos, sin)[0, 0].diagonal(rope.width // 2)  # the second of each pair: gain * sin t
+    return (turned / rope.gain).asin()
+
+
+def tokens(width: int, **options) -> dict:
+    return {"shape": Shape(d_model=2 * width, n_heads=2, max_len=64), **options}
+
+
+BASE = 500.0
+PAIRS = [BASE ** (-2 * i / 24) for i in range(12)]  # the plain rates of heads 24 wide
+
+
+def yarn_by_hand(factor, length, fast, slow, whole) -> list[float]:
+    """The authors' rule, one pair at a time (Peng et al. 2023, section 3.2; their ramp is over the pair's number)."""
+    edges = [24 * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(BASE)) for turns in (fast, slow)]
+    low, high = (math.floor(edges[0]), math.ceil(edges[1])) if whole else edges
+    low, high = max(low, 0), min(high, 23)
+    keep = [1 - min(max((i - low) / (high - low), 0), 1) for i in range(12)]
+    return [k * rate + (1 - k) * rate / factor for k, rate in zip(keep, PAIRS, strict=True)]
+
+
+def llama3_by_hand(factor, length, low, high) -> list[float]:
+    """LLaMA 3.1, by the wavelength of each pair."""
+    out = []
+    for rate in PAIRS:
+        wave = 2 * math.pi / rate
+        smooth = (length / wave - low) / (high - low)
+        blend = (1 - smooth) * rate / factor + smooth * rate
+        out.append(rate if wave < length / high else rate / factor if wave > length / low else blend)
+    return out
+
+
+SLOWED = [
+    (linear, {"factor": 3.0}, [rate / 3 for rate in PAIRS]),
+    (ntk, {"factor": 3.0}, [(BASE * 3 ** (24 / 22)) ** (-2 * i / 24) for i in range(12)]),
+    (yarn, {"factor": 8.0, "original_max_len": 300}, yarn_by_hand(8, 300, 32, 1, True)),
+    (yarn, {"factor": 8.0, "original_max_len": 300, "truncate": False}, yarn_by_hand(8, 300, 32, 1, False)),
+    (yarn, {"factor": 4.0, "beta_fast": 2.0, "beta_slow": 0.5}, yarn_by_hand(4, 64 / 4, 2, 0.5, True)),
+    (llama3, {"factor": 8.0, "original_max_len": 300}, llama3_by_hand(8, 300, 1, 4)),
+    (llama3, {"factor": 2.0, "low_freq_factor": 0.5, "high_freq_factor": 3.0}, llama3_by_hand(2, 64 / 2, 0.5, 3)),
+]
+
+
+class TestSlowedRope:
+    @pytest.mark.parametrize("make, options, right", SLOWED)
+    def test_formula(self, make, options, right):
+        got = rates(make(**tokens(24), base=BASE, **options))
+        assert_close(got, torch.tensor(right), atol=1e-6, rtol=1e-5)
+        assert not torch.allclose(got, torch.tensor(PAIRS), rtol=1e-2)
+
+    @pytest.mark.parametrize("make", [yarn, llama3])
+    def test_fast_pairs_stay_and_slow_ones_are_divided(self, make):
+        got = rates(make(**tokens(24), base=BASE, factor=8.0, original_max_len=300)) / torch.tensor(PAIRS)
+        assert_close(got[[0, -1]], torch.tensor([1, 1 / 8]))
+        assert (got.diff() <= 1e-6).all() and ((got > 0.13) & (got < 0.99)).sum() >= 2
+
+    def test_ntk_reaches_from_one_to_the_factor(self):
+        got = rates(ntk(**tokens(24), base=BASE, factor=8.0)) / torch.tensor(PAIRS)
+        assert_close(got[[0, -1]], torch.tensor([1, 1 / 8]))
+
+    @pytest.mark.parametrize("make", [linear, ntk, yarn, llama3])
+    @pytest.mark.parametrize("options", [{"fraction": 0.5, "pairing": "interleaved"}, {"pairing": "half"}])
+    def test_factor_one_is_rope(self, make, options):
+        x = torch.randn(1, 2, 2, 24)
+        slowed, plain = make(**tokens(24), factor=1.0, **options), Rope(**tokens(24), **options)
+        assert_close(turn(slowed, x, at(3, 60)), turn(plain, x, at(3, 60)))
+
+    @pytest.mark.parametrize(
+        "options, gain",
+        [
+            ({}, 0.1 * math.log(40) + 1),
+            ({"mscale": 0.707}, 0.0707 * math.log(40) + 1),
+            ({"mscale": 0.707, "mscale_all_dim": 0.707}, 1.0),
+            ({"mscale": 1.0, "mscale_all_dim": 0.5}, (0.1 * math.log(40) + 1) / (0.05 * math.log(40) + 1)),
+            ({"attention_factor": 1.5}, 1.5),
+        ],
+    )
+    def test_attention_factor_multiplies_what_is_rotated(self, options, gain):
+        rope, x = yarn(**tokens(24), factor=40.0, fraction=0.5, **options), torch.randn(1, 2, 2, 24)
+        got = turn(rope, x, at(0, 9))
+        assert_close(got[..., :12].norm(dim=-1), gain * x[..., :12].norm(dim=-1))
+        assert torch.equal(got[..., 12:], x[..., 12:])
+
+    @pytest.mark.parametrize(
+        "make, options, says",
+        [
+            (linear, {"factor": 0.0}, "factor is 0.0"),
+            (ntk, {"factor": -1.0}, "factor is -1.0"),
+            (yarn, {"beta_fast": 1.0}, "beta_fast is 1.0; it should be above beta_slow 1.0"),
+            (yarn, {"beta_slow": 0.0}, "beta_slow is 0.0"),
+            (yarn, {"base": 1.0}, "base is 1.0"),
+            (yarn, {"original_max_len": 0}, "original_max_len is 0"),
+            (yarn, {"attention_factor": 0.0}, "attention_factor is 0.0"),
+            (llama3, {"high_freq_factor": 1.0}, "high_freq_factor is 1.0"),
+            (llama3, {"original_max_len": -4}, "original_max_len is -4"),
+            (ntk, {"fraction": 0.1}, "width of 2 has no slow pair"),
+        ],
+    )
+    def test_impossible_options(self, make, options, says):
+        with pytest.raises(ValueError, match=says):
+            make(**tokens(24), **options)
+
+    @pytest.mark.parametrize("kind, make, given, options", [
+        ("linear", linear, {"factor": 3.0}, {"factor": 3.0}),
+        # its only NTK grows with the text: at 3 times the length and factor 1.5 the base has grown as for a factor 4
+        ("dynamic", ntk, {"factor": 1.5}, {"factor": 4.0}),
+        ("yarn", yarn, {"factor": 8.0, "original_max_position_embeddings": 300}, {"factor": 8.0, "original_max_len": 300}),
+        (  # gpt-oss
+            "yarn", yarn,
+            {"factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False, "rope_theta": 150000.0},
+            {"factor": 32.0, "original_max_len": 4096, "truncate": False, "base": 150000.0},
+        ),
+        (  # DeepSeek V2
+            "yarn", yarn,
+            {"factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.707},
+            {"factor": 40.0, "original_max_len": 4096, "mscale": 1.0, "mscale_all_dim": 0.707},
+        ),
+        (
+            "llama3", llama3,
+            {"factor": 8.0, "original_max_position_embeddings": 300, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
+            {"factor": 8.0, "original_max_len": 300},
+        ),
+    ])  # fmt: skip
+    @pytest.mark.parametrize("width", [24, 64])
+    def test_held_to_transformers(self, kind, make, given, options, width):
+        reason = "transformers is not installed"
+        models = pytest.importorskip("transformers.modeling_rope_utils", reason=reason)
+        config = pytest.importorskip("transformers", reason=reason).LlamaConfig(
+            hidden_size=2 * width, num_attention_heads=2, max_position_embeddings=64,
+            rope_parameters={"rope_type": kind, "rope_theta": BASE, **given},
+        )  # fmt: skip
+        length = {"seq_len": 192} if kind == "dynamic" else {}
+        right, gain = models.ROPE_INIT_FUNCTIONS[kind](config, **length)
+        rope = make(**tokens(width), **{"base": BASE, **options})
+        assert rope.gain == pytest.approx(gain)
+        assert_close(rates(rope), right, atol=1e-7, rtol=2e-6)
+
+
 class TestAlibi:
     @pytest.mark.parametrize(
         "heads, slopes",
@@ -272,7 +444,7 @@ class TestT5Bias:
             T5Bias(WIDE, **options)
 
 
-@pytest.mark.parametrize("make", [Sinusoidal, Rope, Alibi, T5Bias])
+@pytest.mark.parametrize("make", [Sinusoidal, Rope, linear, ntk, yarn, llama3, Alibi, T5Bias])
 def test_compiles_to_one_graph(make):
     position, x, here = make(WIDE), torch.randn(1, 5, 24), torch.arange(5)[None]
 

@@ -7,9 +7,18 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from zoo.parts import Place
+from zoo.parts import Place, Shape
 from zoo_plugins.norm import LayerNorm
-from zoo_plugins.residual import DeepNorm, OutputNorm, Parallel, PostNorm, PreNorm, SandwichNorm
+from zoo_plugins.residual import (
+    DeepNorm,
+    LayerScale,
+    OutputNorm,
+    Parallel,
+    PostNorm,
+    PreNorm,
+    ReZero,
+    SandwichNorm,
+)
 
 ALONE = Place("decoder", 0, {"decoder": 2}, True)
 
@@ -39,6 +48,22 @@ def g(x):
 
 
 X = torch.tensor([1.0, -2.0])
+WEIGHTS = torch.tensor([[4.0, 5.0], [6.0, 7.0]])
+
+
+def rezero(norm, n_steps):
+    """With a weight of 4."""
+    made = ReZero(norm, n_steps)
+    nn.init.constant_(made.weight, 4.0)
+    return made
+
+
+def layerscale(norm, n_steps):
+    """With the rows of `WEIGHTS`."""
+    made = LayerScale(norm, n_steps, Shape(d_model=2, n_heads=1), ALONE)
+    for scale, row in zip(made.scales, WEIGHTS, strict=False):
+        scale.data = row
+    return made
 
 
 @pytest.mark.parametrize(
@@ -48,12 +73,15 @@ X = torch.tensor([1.0, -2.0])
         (lambda n: PostNorm(n, 2), lambda x: 3 * ((y := 2 * (x + f(x))) + g(y))),
         (lambda n: SandwichNorm(n, 2), lambda x: (y := x + 5 * f(2 * x)) + 7 * g(3 * y)),
         (lambda n: OutputNorm(n, 2), lambda x: (y := x + 2 * f(x)) + 3 * g(y)),
+        (lambda n: PreNorm(n, 2, bare=1), lambda x: (y := x + f(x)) + g(2 * y)),
+        (lambda n: rezero(n, 2), lambda x: (y := x + 4 * f(2 * x)) + 4 * g(3 * y)),
+        (lambda n: layerscale(n, 2), lambda x: (y := x + WEIGHTS[0] * f(2 * x)) + WEIGHTS[1] * g(3 * y)),
         (lambda n: Parallel(n, 2), lambda x: x + f(2 * x) + g(2 * x)),
         (lambda n: Parallel(n, 2, per_step=True), lambda x: x + f(2 * x) + g(3 * x)),
         # alpha of a lone stack of two layers: 4^(1/4) = sqrt(2)
         (lambda n: DeepNorm(n, 2, ALONE), lambda x: 3 * (2**0.5 * (y := 2 * (2**0.5 * x + f(x))) + g(y))),
     ],
-    ids=["pre", "post", "sandwich", "output", "parallel", "parallel per step", "deep"],
+    ids=["pre", "post", "sandwich", "output", "bare", "rezero", "layerscale", "parallel", "parallel per step", "deep"],
 )
 def test_where_the_norms_stand(make, right):
     assert_close(make(primes())(X, f, g), right(X))
@@ -68,6 +96,8 @@ def test_where_the_norms_stand(make, right):
         (OutputNorm, 3, True),
         (Parallel, 1, True),
         (lambda n, s: Parallel(n, s, per_step=True), 3, True),
+        (ReZero, 3, True),
+        (lambda n, s: LayerScale(n, s, Shape(d_model=4, n_heads=1), ALONE), 3, True),
         (lambda n, s: DeepNorm(n, s, ALONE), 3, False),
     ],
 )
@@ -83,7 +113,7 @@ def test_number_of_norms_and_the_final_one(make, norms, final):
     assert all(p.grad is not None for p in residual.parameters())
 
 
-@pytest.mark.parametrize("make", [PreNorm, PostNorm, SandwichNorm, OutputNorm, Parallel])
+@pytest.mark.parametrize("make", [PreNorm, PostNorm, SandwichNorm, OutputNorm, Parallel, ReZero, layerscale])
 def test_a_layer_without_steps_passes_on(make):
     residual = make(lambda: LayerNorm(2), 0)
     assert residual(X) is X and list(residual.parameters()) == []
@@ -127,14 +157,55 @@ def test_only_deepnorm_has_its_own_gain():
     assert all(m(lambda: LayerNorm(2), 2).gain is None for m in (PreNorm, PostNorm, SandwichNorm, OutputNorm, Parallel))
 
 
+def test_a_layer_of_rezero_starts_as_nothing_and_learns():
+    residual = ReZero(lambda: LayerNorm(2), 2)
+    assert [(name, p.shape) for name, p in residual.named_parameters() if "norm" not in name] == [("weight", ())]
+    assert torch.equal(residual(X, f, g), X) and residual.gain == 1.0
+    residual(X, f, g).sum().backward()
+    assert residual.weight.grad.abs() > 0
+
+
+def test_rezero_held_to_the_authors_layer():
+    """x + w * attention(x), then x + w * ffn(x), with one w and no norm (Bachlechner et al. 2020, their code)."""
+    torch.manual_seed(0)
+    attention, ffn = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 8)
+    ours, x = rezero(lambda: nn.Identity(), 2), torch.randn(2, 5, 8)
+    right = x + 4.0 * attention(x, x, x)[0]
+    right = right + 4.0 * ffn(right)
+    assert_close(ours(x, lambda y: attention(y, y, y)[0], ffn), right)
+
+
+@pytest.mark.parametrize("depth, init", [(12, 0.1), (18, 0.1), (24, 1e-5), (36, 1e-6)])
+def test_layerscale_starts_by_depth(depth, init):
+    """Touvron et al. 2021, section 2.2."""
+    place = Place("encoder", 0, {"encoder": depth}, False)
+    residual = LayerScale(lambda: LayerNorm(4), 2, Shape(d_model=4, n_heads=1), place)
+    assert [s.tolist() for s in residual.scales] == [pytest.approx([init] * 4)] * 2
+    given = LayerScale(lambda: LayerNorm(4), 2, Shape(d_model=4, n_heads=1), place, init=0.3)
+    assert given.scales[1].tolist() == pytest.approx([0.3] * 4)
+
+
+def test_impossible_options():
+    with pytest.raises(ValueError, match="init is 0.0"):
+        LayerScale(lambda: LayerNorm(4), 2, Shape(d_model=4, n_heads=1), ALONE, init=0.0)
+    for bare in (-1, 3):
+        with pytest.raises(ValueError, match=f"bare is {bare}; .* the 2 steps"):
+            PreNorm(lambda: LayerNorm(4), 2, bare=bare)
+
+
+def test_bare_steps_keep_the_places_of_the_others():
+    names = [[n for n, _ in PreNorm(lambda: LayerNorm(4), 2, bare=bare).named_parameters()] for bare in (0, 1, 2)]
+    assert names == [["norms.0.weight", "norms.0.bias", "norms.1.weight", "norms.1.bias"], names[0][2:], []]
+
+
 def test_a_missing_step_is_noticed():
-    for make in (PreNorm, PostNorm, SandwichNorm, OutputNorm):
+    for make in (PreNorm, PostNorm, SandwichNorm, OutputNorm, ReZero):
         with pytest.raises(ValueError):
             make(lambda: LayerNorm(2), 2)(X, f)
 
 
 def test_compiles_to_one_graph():
-    for make in (PreNorm, PostNorm, SandwichNorm, OutputNorm, Parallel):
+    for make in (PreNorm, PostNorm, SandwichNorm, OutputNorm, Parallel, rezero, layerscale):
         residual = make(lambda: LayerNorm(2), 2)
         compiled = torch.compile(residual, fullgraph=True, backend="eager")
         assert_close(compiled(X, f, g), residual(X, f, g))
