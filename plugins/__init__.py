@@ -10,6 +10,7 @@ from zoo import Variant, hookimpl
 AINSLIE = "Ainslie et al. 2023, arXiv:2305.13245"
 ARORA = "Arora et al. 2023, arXiv:2312.04927"
 BA = "Ba et al. 2016, arXiv:1607.06450"
+BACHLECHNER = "Bachlechner et al. 2020, arXiv:2003.04887"
 BENGIO = "Bengio et al. 2003, JMLR 3:1137-1155"
 CHEN = "Chen et al. 2023, arXiv:2306.15595"
 DAO = "Dao et al. 2022, arXiv:2205.14135"
@@ -33,6 +34,7 @@ LIU_2021 = "Liu et al. 2021, arXiv:2111.09883"
 LOSHCHILOV_2016 = "Loshchilov and Hutter 2016, arXiv:1608.03983"
 LOSHCHILOV_2017 = "Loshchilov and Hutter 2017, arXiv:1711.05101"
 NGUYEN = "Nguyen and Salazar 2019, arXiv:1910.05895"
+OPENAI = "OpenAI 2025, arXiv:2508.10925"
 PENG = "Peng et al. 2023, arXiv:2309.00071"
 POLYAK = "Polyak 1964, USSR Computational Mathematics and Mathematical Physics 4(5):1-17"
 PRESS_2016 = "Press and Wolf 2016, arXiv:1608.05859"
@@ -46,6 +48,7 @@ SHAZEER_2020 = "Shazeer 2020, arXiv:2002.05202"
 SO = "So et al. 2021, arXiv:2109.08668"
 SU = "Su et al. 2021, arXiv:2104.09864"
 SUTSKEVER = "Sutskever et al. 2014, arXiv:1409.3215"
+TOUVRON = "Touvron et al. 2021, arXiv:2103.17239"
 VASWANI = "Vaswani et al. 2017, arXiv:1706.03762"
 VINYALS = "Vinyals et al. 2015, arXiv:1511.06391"
 WANG_2021 = "Wang and Komatsuzaki 2021, GPT-J-6B"
@@ -53,6 +56,7 @@ WANG_2022 = "Wang et al. 2022, arXiv:2203.00555"
 XIONG = "Xiong et al. 2020, arXiv:2002.04745"
 XUE = "Xue et al. 2021, arXiv:2105.13626"
 ZHANG = "Zhang and Sennrich 2019, arXiv:1910.07467"
+ZHU = "Zhu et al. 2025, arXiv:2503.10622"
 
 
 def family(slot: str, *rows: tuple, module: str = "") -> list[Variant]:
@@ -83,6 +87,7 @@ NORMS = family(
     ("layernorm", "LayerNorm", "Centres each vector and scales it to unit variance; then a gain and a bias.", BA),
     ("rmsnorm", "RMSNorm", "Divides each vector by its root mean square, without centring; then a gain.", ZHANG),
     ("scalenorm", "ScaleNorm", "Scales every vector to one trained length.", NGUYEN),
+    ("dyt", "DynamicTanh", "Squashes each number by a tanh of trained steepness, without statistics.", ZHU),
     ("none", "NoNorm", "Leaves every vector as it is."),
 )
 
@@ -93,6 +98,8 @@ RESIDUALS = family(
     ("sandwich-norm", "SandwichNorm", "x + norm(f(norm(x))): a norm on both sides of each step.", DING),
     ("output-norm", "OutputNorm", "x + norm(f(x)): a norm on what each step adds.", LIU_2021),
     ("parallel", "Parallel", "x + f(norm(x)) + g(norm(x)): attention and FFN read the same input.", WANG_2021),
+    ("rezero", "ReZero", "x + w f(norm(x)), w = 0 at first, one per layer; published with norm none.", BACHLECHNER),
+    ("layerscale", "LayerScale", "x + w f(norm(x)), w a trained vector per step, small at first.", TOUVRON),
     ("deepnorm", "DeepNorm", "norm(a x + f(x)), a > 1, f small at first: post-norm for deep stacks.", WANG_2022),
 )
 
@@ -106,8 +113,11 @@ FFNS = family(
     ("glu", "Gated", "down(sigmoid(gate(x)) * up(x)): a gate per hidden unit.", DAUPHIN, {"activation": "sigmoid"}),
     ("bilinear", "Gated", "down(gate(x) * up(x)): a gate that is linear.", SHAZEER_2020, {"activation": "identity"}),
     ("reglu", "Gated", "down(relu(gate(x)) * up(x)).", SHAZEER_2020, {"activation": "relu"}),
-    ("geglu", "Gated", "down(gelu(gate(x)) * up(x)), as in T5 v1.1.", SHAZEER_2020, {"activation": "gelu"}),
+    ("geglu", "Gated", "down(gelu(gate(x)) * up(x)), as in ModernBERT.", SHAZEER_2020, {"activation": "gelu"}),
+    ("geglu-tanh", "Gated", "As geglu, by the tanh approximation, as in Gemma and T5 v1.1.", SHAZEER_2020,
+     {"activation": "gelu-tanh"}),
     ("swiglu", "Gated", "down(swish(gate(x)) * up(x)), as in LLaMA.", SHAZEER_2020, {"activation": "swish"}),
+    ("swiglu-clamped", "Clamped", "As swiglu, with bounded hidden values: the experts of gpt-oss.", OPENAI),
     ("none", "nothing", "No feed-forward step: the layer only attends."),
 )
 
@@ -132,6 +142,12 @@ ATTENTIONS = family(
     ("none", "nothing", "No attention: each token is treated alone."),
 )
 
+LATENT = family(
+    "attention",
+    ("mla", "Latent", "Keys and values come from one narrow vector per token, all that is cached.", DEEPSEEK_V2),
+    module="latent",
+)
+
 KERNELS = family(
     "kernel",
     ("naive", "Naive", "softmax(q k^T) v as it is written: the oracle that every kernel is held to.", VASWANI),
@@ -150,6 +166,7 @@ EMBEDDINGS = family(
 HEADS = family(
     "head",
     ("tied", "Logits", "Logits are products with the vectors of the input embedding.", PRESS_2016),
+    ("transform", "Transformed", "A dense layer, an activation and a norm, then the tied logits.", DEVLIN),
     ("untied", "untied", "Logits come from a projection of their own."),
 )
 
@@ -210,12 +227,19 @@ REFERENCES = family(
     "reference",
     ("n-gram", "NGram", "Interpolated Kneser-Ney counts of the same tokens.", KNESER),
 )
+
+CHECKPOINTS = family(
+    "checkpoint",
+    ("gpt2", "Table", "GPT-2: learned positions, one matrix for query, key and value.", "", {"table": "gpt2"}),
+    ("llama", "Table", "LLaMA 1 to 3, and all that took over its names.", "", {"table": "llama"}),
+)
 # fmt: on
 
 
 @hookimpl
 def zoo_variants() -> list[Variant]:
     return [
-        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
-        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES,
+        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *LATENT, *KERNELS, *EMBEDDINGS, *HEADS,
+        *ARCHITECTURES,
+        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES, *CHECKPOINTS,
     ]  # fmt: skip

@@ -16,6 +16,8 @@ from zoo.registry import discover
 ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "zoo").rglob("*.py"))
 OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
+TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").rglob("*") if path.is_file())
+TABLES = sorted((ROOT / "plugins" / "checkpoints").glob("*.yaml"))
 BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(
@@ -121,7 +123,9 @@ def test_every_package_is_in_the_wheel():
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     there = [".".join(p.parent.relative_to(ROOT).parts) for p in CORE if p.name == "__init__.py"]
     assert sorted(listed) == sorted([*there, "zoo_plugins"])
-    assert not [p for p in (ROOT / "plugins").iterdir() if p.is_dir() and p.name != "__pycache__"], "plugins/ is flat"
+    deeper = [p for p in (ROOT / "plugins").rglob("*.py") if p.parent != ROOT / "plugins"]
+    assert not deeper, "plugins/ is flat: a folder in it holds data alone"
+    assert set(TABLES) == {p for p in (ROOT / "plugins").glob("*/*") if p.parent.name != "__pycache__"}
 
 
 def test_the_wheel_holds_the_tree(tmp_path):
@@ -140,7 +144,7 @@ def test_the_wheel_holds_the_tree(tmp_path):
         assert wheel.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
         points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
         assert b"[zoo]\nbuiltin = zoo_plugins" in wheel.read(points)
-    there = {str(p.relative_to(ROOT)) for p in OURS} | {"zoo/registry.yaml"}
+    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES)} | {"zoo/registry.yaml"}
     assert held == {re.sub("^plugins/", "zoo_plugins/", name) for name in there}
 
 

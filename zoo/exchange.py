@@ -1,0 +1,177 @@
+"""Folders of other libraries: a configuration in JSON and weights in safetensors, read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from .builder import make, sketch
+from .checkpoint import Family
+from .faults import SpecError, nearest
+from .library import Library
+from .parts import Architecture
+from .registry import Registry
+from .runs import replace, write_json
+from .shape import Shape
+from .spec import ModelSpec, Node
+
+CONFIG, TENSORS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
+
+
+class Files(Mapping[str, Tensor]):
+    """The tensors of one or several files of safetensors, each read when it is asked for. Raises `SpecError`."""
+
+    def __init__(self, paths: list[Path]):
+        self.files, self.owner = [], {}
+        for path in paths:
+            try:
+                file = safe_open(str(path), framework="pt")
+            except (SafetensorError, OSError) as error:
+                raise SpecError(f"{path} cannot be read: {error}") from error
+            self.files.append(file)
+            self.owner |= dict.fromkeys(file.keys(), file)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.owner[name].get_tensor(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.owner
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.owner)
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A folder in another library's form."""
+
+    folder: Path
+    config: dict[str, Any]
+    tensors: Files
+
+    @property
+    def tokenizer(self) -> Path | None:
+        path = self.folder / TOKENIZER
+        return path if path.exists() else None
+
+
+def look(path: Path) -> Found:
+    """What lies in a folder, or in one file of safetensors with its configuration beside it. Raises `SpecError`."""
+    folder = path.parent if path.suffix == ".safetensors" else path
+    if not path.exists():
+        raise SpecError(f"{path} is not there")
+    config = read_json(folder / CONFIG)
+    return Found(folder, config, Files([path] if path.is_file() else shards(folder)))
+
+
+def shards(folder: Path) -> list[Path]:
+    """The files that hold the weights. Raises `SpecError`."""
+    index = folder / f"{TENSORS}.index.json"
+    if index.exists():
+        names = sorted(set(read_json(index).get("weight_map", {}).values()))
+        missing = [name for name in names if not (folder / name).exists()]
+        if missing or not names:
+            raise SpecError(f"{index} names {', '.join(missing) or 'no file'}, and that is not there")
+        return [folder / name for name in names]
+    found = sorted(folder.glob("*.safetensors"))
+    if (folder / TENSORS).exists():
+        return [folder / TENSORS]
+    if len(found) == 1:
+        return found
+    pickled = sorted(p.name for p in folder.iterdir() if p.suffix in PICKLED)
+    if pickled and not found:
+        raise SpecError(
+            f"{folder / pickled[0]} is no safetensors file; such a file can run code while it is read, so it is not. "
+            f"Load it with the library that wrote it and save it with safe_serialization=True"
+        )
+    said = f"several: {', '.join(p.name for p in found)}; name the file" if found else "none"
+    raise SpecError(f"{folder} should hold one file of safetensors, and holds {said}")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    except ValueError as error:
+        raise SpecError(f"{path} is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SpecError(f"{path} should hold a mapping")
+    return value
+
+
+def families(registry: Registry) -> dict[str, Family]:
+    """Every family on offer by name."""
+    return {registry.spelling(e): registry.load(e)(**e.variant.fixed) for e in registry.variants("checkpoint")}
+
+
+def family(registry: Registry, name: str | None, model_type: str | None = None) -> Family:
+    """The family of that name, or the one of a configuration's `model_type`. Raises `SpecError`."""
+    if name is not None:
+        entry = registry.find("checkpoint", name)
+        return registry.load(entry)(**entry.variant.fixed)
+    known = families(registry)
+    fitting = [name for name, family in known.items() if family.model_type == model_type]
+    if len(fitting) == 1:
+        return known[fitting[0]]
+    said = f"its model_type is '{model_type}'" if model_type else "it has no model_type"
+    told = f"several families have it: {', '.join(fitting)}" if fitting else f"the families are {', '.join(known)}"
+    raise SpecError(f"{said}, and {told}{nearest(model_type or '', known) if not fitting else ''}; name one by --as")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model in the zoo's own terms."""
+
+    family: Family
+    spec: ModelSpec
+    shape: Shape
+    model: dict[str, Any]
+    sizes: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def take(found: Found, library: Library, name: str | None = None, ignore: tuple[str, ...] = ()) -> Imported:
+    """The model of a folder. Raises `SpecError` with all that stands in the way."""
+    kind = family(library.registry, name, found.config.get("model_type"))
+    model, sizes = kind.read(found.config, ignore)
+    reader = library.reader()
+    spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
+    reader.finish()
+    built = sketch(spec, shape, library.registry)
+    return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
+
+
+@torch.no_grad()
+def load(imported: Imported, registry: Registry) -> Architecture:
+    """The module with its weights, in evaluation mode."""
+    model = make(imported.spec, imported.shape, registry=registry)
+    own = model.state_dict()
+    for name, x in imported.tensors.items():
+        own[name].copy_(x)
+    return model.eval()
+
+
+def give(kind: Family, spec: ModelSpec, model: Architecture, registry: Registry, folder: Path) -> dict[str, Any]:
+    """Write a folder that the other library reads, and return its configuration. Raises `SpecError`."""
+    config = kind.config(spec, model, registry)
+    tensors = kind.give(model)
+    dtypes = {str(x.dtype).removeprefix("torch.") for x in tensors.values() if x.is_floating_point()}
+    folder.mkdir(parents=True, exist_ok=True)
+    metadata = {"format": "pt"}
+    replace(folder / TENSORS, lambda path: save_file(tensors, str(path), metadata=metadata))
+    config |= {"dtype": dtypes.pop()} if len(dtypes) == 1 else {}
+    write_json(folder / CONFIG, config)
+    return config
