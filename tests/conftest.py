@@ -16,7 +16,11 @@ HERE = Path(__file__).parent
 def third_party(tmp_path_factory) -> Path:
     """A folder into which pip has installed every package of tests/third_party."""
     home = tmp_path_factory.mktemp("third_party")
-    projects = [path.parent for path in HERE.glob("third_party/*/pyproject.toml")]
+    return installed(home, [path.parent for path in HERE.glob("third_party/*/pyproject.toml")])
+
+
+def installed(home: Path, projects: list[Path]) -> Path:
+    """The folder below `home` into which pip has installed these projects, without an index."""
     sources = [shutil.copytree(project, home / project.name) for project in projects]
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-build-isolation"]
     target = home / "installed"

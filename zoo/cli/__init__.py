@@ -1,6 +1,6 @@
 """The command `zoo`. Each command is imported when it is called, so that help comes at once.
 
-Exit codes: 2 for what the user wrote wrong, 3 for a run that failed, 4 for a plugin that failed under
+Exit codes: 1 for a property that a variant lacks, 2 for what the user wrote wrong, 3 for a run that failed, 4 for a plugin that failed under
 `--strict-plugins`, 130 for what was stopped by Ctrl-C.
 """
 
@@ -28,6 +28,8 @@ COMMANDS = {
     "plan": ("runs:plan", "Show what would run and what it would cost."),
     "run": ("runs:run", "Train what is missing and print the table."),
     "report": ("tables:report", "Draw the table again from the runs."),
+    "check": ("check:check", "Hold variants to what every variant must do."),
+    "new-plugin": ("scaffold:new_plugin", "Write a package for a variant of your own."),
 }
 """Name to `module:function` under `zoo.cli`, and what the help says of it."""
 
