@@ -22,16 +22,20 @@ DEEPEST = 10_000
 """Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
 
 
-def build(model, *, shape, task=None, seed: int = 0, registry=None) -> Architecture:
+def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Architecture:
     """The model that `model` and `shape` declare, with initial weights drawn from `seed`.
 
-    `model` and `shape` are names (of the zoo's own `registry.yaml`) or mappings as in the YAML; `task`, if given, is
-    checked against the model's architecture. Raises `SpecError` with every fault. The global generator is not moved.
+    `model` and `shape` are names (of the zoo's own `registry.yaml`) or mappings as in the YAML; a model that has a
+    shape of its own needs no other. `task`, if given, is checked against the model's architecture. Raises `SpecError`
+    with every fault. The global generator is not moved.
     """
     library = open_library(registry=registry)
     reader = library.reader()
-    model_spec = reader.model(library.expand("model", Node(model, ("model",)), reader))
-    shape_spec = reader.shape(library.expand("shape", Node(shape, ("shape",)), reader))
+    node = library.expand("model", Node(model, ("model",)), reader)
+    if shape is None and "shape" not in node.value:
+        raise SpecError([node.fault("this model has no shape of its own; give one")])
+    shape = Node({} if shape is None else shape, ("shape",))
+    model_spec, shape_spec = reader.sized(node, library.expand("shape", shape, reader))
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
     sketch(model_spec, shape_spec, library.registry)

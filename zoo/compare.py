@@ -158,7 +158,9 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
     if "vocab_size" in sides["shape"].value:
         text = "a comparison takes vocab_size from its tokenizer; leave it out"
         reader.fail(sides["shape"].fault(text, "vocab_size"))
-    model, shape, train = reader.model(sides["model"]), reader.shape(sides["shape"]), reader.train(sides["train"])
+    model, shape = reader.sized(sides["model"], sides["shape"])
+    shape = shape and dataclasses.replace(shape, vocab_size=Shape.vocab_size)
+    train = reader.train(sides["train"])
     task = reader.part(written, "task") if written else None
     if model and shape:
         model = attempt(reader, lambda: trimmed(model, shape, library.registry))
@@ -206,6 +208,8 @@ def warnings(comparison: Comparison) -> list[str]:
         for part in () if run.model is None or run.train.warmup else run.model.slots["residual"].parts():
             if getattr(part.target, "needs_warmup", False):
                 out.append(f"row '{row.name}': residual '{part.name}' needs a warm-up, and train.warmup is 0")
+        for part in run.model.beyond(run.shape.n_layers) if run.model and run.model.shape else ():
+            out.append(f"row '{row.name}': {part.slot} '{part.label()}' is in none of its {run.shape.n_layers} layers")
     return list(dict.fromkeys(out))
 
 

@@ -91,7 +91,16 @@ class Library:
         own = dict(node.items())
         like = own.pop("like", None)
         base = dict(self.expand(kind, like, reader, seen).items()) if like is not None else {}
+        base.pop("published", None)  # it is said of that model alone
+        if "shape" in own:
+            own["shape"] = self.sizes(own["shape"], base.get("shape"), reader)
         return Node(base | {k: merged(base.get(k), v) for k, v in own.items()}, node.path, node.document)
+
+    def sizes(self, node: Node, base: Node | None, reader: Reader) -> Node:
+        """A model's own shape; sizes that are not `like` others change those of the model that it is like."""
+        if base is not None and isinstance(node.value, Mapping) and "like" not in node.value:
+            return merged(base, node)
+        return self.expand("shape", node, reader)
 
 
 def open_library(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import signature
+from . import resize, signature
 from .faults import Fault, SpecError, nearest
-from .shape import Shape
+from .shape import MAIN, SIZES, Shape, resized
 from .signature import REQUIRED, RESERVED, Field, show
-from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, SlotSpec, Train
+from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, Published, SlotSpec, Train
 
 
 class Reader:
@@ -156,12 +156,17 @@ class Reader:
         """A mapping of slots to values; what is not written comes from the defaults."""
         node = self.mapping(node, "model")
         slots: dict[str, SlotSpec | None] = {}
-        share = None
+        share = shape = published = None
         for key, child in node.items():
             if key == "share":
                 share = child.value
                 if not isinstance(share, int) or isinstance(share, bool) or share < 1:
                     self.fail(child.fault(f"share is {show(share)}; it should be an integer of at least 1"))
+                    share = None
+            elif key == "shape":
+                shape = self.own_shape(child)
+            elif key == "published":
+                published = self.record(child, Published, key)
             elif key in MODEL_SLOTS:
                 slots[key] = self.slot(child, key)
             else:
@@ -176,25 +181,55 @@ class Reader:
             self.fail(node.fault(f"the model says nothing of {', '.join(missing)}"))
         if missing or not all(slots.values()):
             return None
-        return ModelSpec({s: slots[s] for s in MODEL_SLOTS if s in slots}, share, given, node)
+        return ModelSpec({s: slots[s] for s in MODEL_SLOTS if s in slots}, share, given, shape, published, node)
 
     def record(self, node: Node, cls: type, owner: str) -> Any:
         """A mapping as a dataclass; its own refusals are faults at the fields that they name."""
         node = self.mapping(node, owner)
         before = len(self.faults)
         values = self.fields(node, signature.fields_of(cls), owner)
-        if len(self.faults) > before:
-            return None
+        return None if len(self.faults) > before else self.made(node, lambda: cls(**values))
+
+    def made(self, node: Node, make: Callable[[], Any]) -> Any:
+        """What `make` returns, or None and its refusals as faults at the fields that they name."""
         try:
-            return cls(**values)
+            return make()
         except SpecError as error:
             for fault in error.faults:
                 key = fault.path[0] if fault.path and fault.path[0] in node.value else None
                 self.fail((node.get(key) if key else node).fault(fault.text))
             return None
 
-    def shape(self, node: Node) -> Shape | None:
-        return self.record(node, Shape, "shape")
+    def shape(self, node: Node, own: Shape | None = None, layers: int = 1) -> Shape | None:
+        """A shape. Beside sizes of a model's own, what is not written follows these; `scale` multiplies them, down to
+        so many `layers`.
+        """
+        node = self.mapping(node, "shape")
+        before = len(self.faults)
+        values = {name: value for name, value in self.fields(node, SIZES, "shape").items() if name in node.value}
+        scale = values.pop("scale", 1.0)
+        if own is None and "scale" in node.value:
+            self.fail(node.fault("scale multiplies a model's own sizes, and this one has none", "scale"))
+        if "scale" in node.value and all(size in values for size in MAIN):
+            self.fail(node.fault("scale has nothing to multiply where all sizes are written", "scale"))
+        if len(self.faults) > before:
+            return None
+        return self.made(node, lambda: resized(own, values, scale, layers) if own else Shape(**values))
+
+    def own_shape(self, node: Node) -> Shape | None:
+        """The sizes that a model says are its own."""
+        if isinstance(node.value, Mapping) and "scale" in node.value:
+            self.fail(node.fault("scale multiplies a model's own sizes; write it in a comparison", "scale"))
+            return None
+        return self.shape(node)
+
+    def sized(self, model: Node, shape: Node) -> tuple[ModelSpec | None, Shape | None]:
+        """A model and the shape at which it is built: its own, as far as `shape` says nothing else."""
+        spec = self.model(model)
+        faulty = spec is None and isinstance(model.value, Mapping) and "shape" in model.value
+        own = Shape() if faulty else spec and spec.shape
+        sizes = self.shape(shape, own, spec.period if spec else 1)
+        return (spec and resize.resized(spec, sizes) if sizes else spec), sizes
 
     def train(self, node: Node) -> Train | None:
         return self.record(node, Train, "train")

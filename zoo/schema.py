@@ -10,23 +10,28 @@ from .faults import SpecError
 from .hooks import SLOTS
 from .library import own_document
 from .rows import BEGINNINGS, SIDES
-from .shape import Shape
+from .shape import SIZES, Shape
 from .signature import REQUIRED, Field, adapter, fields_of, read
-from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Train
+from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Published, Train
 
 VERSION = "https://json-schema.org/draft/2020-12/schema"
 NAME = {"type": "string"}
 NULL = {"type": "null"}
 COUNT = {"type": "integer", "minimum": 1}
+FACTS = {"shape": {"anyOf": [NAME, {"$ref": "#/$defs/sizes"}]}, "published": {"$ref": "#/$defs/published"}}
+"""What a model says of itself beside its parts."""
 
 
 def schema(registry) -> dict[str, Any]:
     """The schema of a whole file."""
     definitions = {slot: part(registry, slot) for slot in SLOTS}
+    parts = {slot: value(slot) for slot in MODEL_SLOTS}
     definitions |= {
-        "shape": closed({"like": named("shape"), **record(Shape)}),
+        "shape": closed({"like": named("shape"), **{name: field(f) for name, f in SIZES.items()}}),
+        "sizes": closed({"like": named("shape"), **record(Shape)}),
+        "published": closed(record(Published), ("parameters",)),
         "train": closed(record(Train)),
-        "model": closed({"like": named("model"), "share": COUNT, **{slot: value(slot) for slot in MODEL_SLOTS}}),
+        "model": closed({"like": named("model"), "share": COUNT, **FACTS, **parts}),
         "row": closed({side: side_of(side) for side in SIDES}),
         "comparison": comparison(),
     }

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from .faults import Fault, SpecError
-from .signature import Grows, fields_of, grown
+from .signature import Field, Grows, fields_of, grown
 
 WIDTH_STEP = 8
 """A model that is scaled has heads of a multiple of this width."""
+MOST = 100
+"""The largest scale."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ class Shape:
         if not faults and self.head_dim is None and self.d_model % self.n_heads:
             faults.append(
                 Fault(
-                    f"n_heads {self.n_heads} does not divide d_model {self.d_model}; "
-                    f"choose another or give head_dim",
+                    f"n_heads {self.n_heads} does not divide d_model {self.d_model}; choose another or give head_dim",
                     ("n_heads",),
                 )
             )
@@ -71,25 +72,28 @@ class Shape:
         return self.d_embed or self.d_model
 
 
+MAIN = ("d_model", "n_heads", "n_layers", "max_len")
+"""The sizes that a scale multiplies; others follow these."""
+SIZES = {**fields_of(Shape), "scale": Field("scale", float, 1.0)}
+"""What a shape may say."""
+
+
 def resized(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: int = 1) -> Shape:
-    """The sizes that are written, for the others those of `own` times `scale`, but not fewer than `layers` layers.
+    """What is written, and for the other sizes those of `own` times `scale`, but not fewer than `layers` layers.
 
     Head width, FFN width and embedding width keep their ratio to the model's width; the vocabulary and what is no
     size stay. Raises `SpecError` for sizes that cannot be.
     """
-    fields = fields_of(Shape)
-    follow = {name: getattr(own, name) for name, f in fields.items() if f.size and name not in written}
+    if not 0 < scale <= MOST:
+        raise SpecError([Fault(f"scale is {scale}; it should be above 0 and at most {MOST}", ("scale",))])
+    follow = {name: getattr(own, name) for name, f in SIZES.items() if f.size and name not in written}
     main = dict(written) if scale == 1 else scaled(own, written, scale, layers) | dict(written)
     new = Shape(**{**asdict(own), **dict.fromkeys(follow), **main})
-    return replace(new, **grown(follow, fields, own, new))
+    return replace(new, **grown(follow, SIZES, own, new))
 
 
 def scaled(own: Shape, written: Mapping[str, Any], scale: float, layers: int) -> dict[str, int]:
-    heads = written.get("n_heads", max(1, round(own.n_heads * scale)))
+    heads = max(1, written.get("n_heads", round(own.n_heads * scale)))
     width = max(1, round(own.d_model * scale / heads / WIDTH_STEP)) * WIDTH_STEP
-    return {
-        "d_model": heads * width,
-        "n_heads": heads,
-        "n_layers": max(layers, round(own.n_layers * scale)),
-        "max_len": max(1, round(own.max_len * scale)),
-    }
+    depth = max(layers, round(own.n_layers * scale))
+    return dict(zip(MAIN, (heads * width, heads, depth, max(1, round(own.max_len * scale))), strict=True))

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from .faults import Fault, Path, SpecError
 from .hooks import SLOTS
+from .shape import Shape
 from .signature import Part, show
 
 MODEL_SLOTS = (
@@ -47,6 +48,11 @@ class Node:
     def seen_from(self, node: Node) -> Node:
         """This value, but with its faults shown at `node` if that stands in another document: the one to mend."""
         return self if self.document is node.home else dataclasses.replace(self, document=Elsewhere(node))
+
+    @property
+    def fits_any(self) -> bool:
+        """Whether this was written of a model in general, not in a comparison or in Python for the sizes at hand."""
+        return self.path[:1] not in (("comparisons",), ("model",))
 
     @property
     def home(self) -> Any:
@@ -161,17 +167,46 @@ class SlotSpec:
 
 
 @dataclass(frozen=True)
+class Published:
+    """What is known of a model of others. `parameters` counts it with its head, tied weights once; `body`, where that
+    is the figure in use, without what the head alone has, but with a `pooler` of so many that is not built here.
+    """
+
+    parameters: int
+    body: int | None = None
+    pooler: int = 0
+    paper: str = ""
+
+
+@dataclass(frozen=True)
 class ModelSpec:
-    """A part for every slot of a model. `given` are the slots that the user wrote, the others are defaults."""
+    """A part for every slot of a model. `given` are the slots that the user wrote, the others are defaults. `shape`
+    holds the model's own sizes, if it has such, and `published` what is known of it at these.
+    """
 
     slots: Mapping[str, SlotSpec]
     share: int | None = None
     given: frozenset[str] = field(default=frozenset(), compare=False)
+    shape: Shape | None = field(default=None, compare=False)
+    published: Published | None = field(default=None, compare=False)
     node: Node = field(default=Node(None), compare=False, repr=False)
 
     @property
     def architecture(self) -> PartSpec:
         return next(iter(self.slots["architecture"].stacks.values())).at(0)
+
+    @property
+    def period(self) -> int:
+        """The layers after which every part has been used: no smaller model has all of them."""
+        patterns = (len(layered.entries) for slot in self.slots.values() for layered in slot.stacks.values())
+        return max(self.share or 1, *patterns)
+
+    def beyond(self, layers: int) -> Iterator[PartSpec]:
+        """The parts that none of so many layers uses."""
+        for layered in (layered for slot in self.slots.values() for layered in slot.stacks.values()):
+            used = {layered.index(i) for i in range(layers)}
+            built = [layered.entries[i] for i in used]
+            yield from (part for part in layered.entries if part not in built)
 
     def only(self, slots: Iterable[str]) -> ModelSpec:
         """The model without its other slots."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from ..compare import Comparison, attempt, read_comparison, warnings
 from ..faults import SpecError, nearest
 from ..hooks import SLOTS
 from ..library import Library, open_library
+from ..shape import Shape
 from ..signature import REQUIRED, Field, read, show
 from ..spec import MODEL_SLOTS
 from . import discovered, discovery, warn
@@ -58,14 +60,23 @@ def validate(file: Path, sets: tuple[str, ...]) -> None:
     for slot, node in own.section("defaults").items():
         reader.slot(node, slot) if slot in MODEL_SLOTS else reader.part(node, slot)
     for node in own.section("shapes").values():
-        attempt(reader, lambda node=node: reader.shape(library.expand("shape", node, reader)))
+        attempt(reader, lambda node=node: reader.shape(library.expand("shape", node, reader), Shape()))
     for node in own.section("models").values():
-        attempt(reader, lambda node=node: reader.model(library.expand("model", node, reader)))
+        attempt(reader, lambda node=node: built(reader, library.expand("model", node, reader)))
     for name in own.section("comparisons"):
         attempt(reader, lambda name=name: warned(library, name))
     reader.finish()
     counts = {kind: len(own.section(kind)) for kind in ("shapes", "models", "comparisons")}
     click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
+
+
+def built(reader, node) -> None:
+    """Read a model and, where it says at which sizes, put as many of its layers together as differ."""
+    from ..builder import sketch
+
+    model = reader.model(node)
+    if model and model.shape:
+        sketch(model, replace(model.shape, n_layers=min(model.shape.n_layers, model.period)), reader.registry)
 
 
 @click.command()

@@ -9,16 +9,24 @@ import click
 from .documents import FILE, SETS, chosen, opened
 from .tables import OUT
 
+SHAPE = click.option("--shape", help="Short for --set shape=…: a name, or '{scale: 0.1}'.")
+
+
+def short(settings: dict[str, str | None]) -> list[str]:
+    """What options stand for, as `--set` takes it."""
+    return [f"{path}={value}" for path, value in settings.items() if value]
+
 
 @click.command()
 @FILE
 @click.argument("name", required=False)
 @SETS
-def plan(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
+@SHAPE
+def plan(file: Path, name: str | None, sets: tuple[str, ...], shape: str | None) -> None:
     """Print what the comparison NAME of FILE would run and what it would cost, without weights."""
     from ..plan import table
 
-    library = opened(file, name, sets)
+    library = opened(file, name, (*sets, *short({"shape": shape})))
     click.echo(table(chosen(library, name), library.registry))
 
 
@@ -27,14 +35,15 @@ def plan(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
 @click.argument("name", required=False)
 @SETS
 @OUT
+@SHAPE
 @click.option("--device", help="Short for --set train.device=…: auto, cpu, cuda, ….")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU.")
 @click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
 @click.pass_context
 def run(
-    ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, device: str | None,
-    precision: str | None, workers: int | None, allow_failures: bool,
+    ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, shape: str | None,
+    device: str | None, precision: str | None, workers: int | None, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from .. import report
@@ -42,8 +51,8 @@ def run(
     from ..progress import display
     from ..runner import at_once, write_comparison
 
-    short = {"train.device": device, "train.precision": precision}
-    library = opened(file, name, (*sets, *(f"{path}={value}" for path, value in short.items() if value)))
+    settings = {"shape": shape, "train.device": device, "train.precision": precision}
+    library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
     workers = workers or at_once(comparison)
     jobs = write_comparison(comparison, library, out, str(file))
