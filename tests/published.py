@@ -1,0 +1,57 @@
+"""Small models of published kinds as transformers configures them: odd sizes, a loud eps, every pattern at work.
+
+A family's table and its rows here belong together: test_parity.py holds every row to both worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+V = 37
+
+
+@dataclass(frozen=True)
+class Row:
+    """A family of the catalogue, the class of transformers and its settings.
+
+    `spread` is how far parameters are moved from where they start (matrices: so much over the root of their width),
+    `attention` the path of transformers that is right, `segments` whether kinds of tokens are given, `fixed` names
+    parameters of transformers that are constants.
+    """
+
+    family: str
+    cls: str
+    settings: Mapping[str, Any]
+    spread: float = 1.0
+    attention: str = "eager"
+    segments: bool = False
+    fixed: tuple[str, ...] = ()
+
+
+IDS = {"vocab_size": V, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+GPT2 = IDS | {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 64, "layer_norm_epsilon": 1e-2}
+LLAMA = IDS | {
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-2,
+}  # fmt: skip
+
+
+def without(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
+def rope(kind: str = "default", base: float = 500.0, **more: Any) -> dict[str, Any]:
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": base, **more}}
+
+
+MODELS = {
+    "gpt2": Row("gpt2", "GPT2LMHeadModel", GPT2),
+    "gpt2-relu": Row("gpt2", "GPT2LMHeadModel", GPT2 | {"activation_function": "relu", "n_inner": 56}),
+    "llama": Row("llama", "LlamaForCausalLM", LLAMA | rope()),
+    "llama-biased": Row(
+        "llama", "LlamaForCausalLM",
+        LLAMA | {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True, "head_dim": 10},
+    ),
+}  # fmt: skip
