@@ -1,7 +1,7 @@
 """The command `zoo`. Each command is imported when it is called, so that help comes at once.
 
-Exit codes: 1 for a property that a variant lacks, 2 for what the user wrote wrong, 3 for a run that failed, 4 for a plugin that failed under
-`--strict-plugins`, 130 for what was stopped by Ctrl-C.
+Exit codes: 1 for a property that a variant lacks, 2 for what the user wrote wrong, 3 for a run that failed, 4 for a
+plugin that failed and was asked for or under `--strict-plugins`, 130 for what was stopped by Ctrl-C.
 """
 
 from __future__ import annotations

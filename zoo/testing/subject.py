@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,7 +21,8 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "does not apply"
 
 @dataclass(frozen=True)
 class Subject:
-    """A variant under test, and the options that it is to have. `partners` is how many cases it should stand in.
+    """A variant under test, and the options that it is to have. `partners` is how many cases it should stand in,
+    `backend` what compiles it.
 
     What makes its cases adds to `refusals` what could not be tried, and why.
     """
@@ -29,6 +32,7 @@ class Subject:
     options: Mapping[str, Any] = field(default_factory=dict)
     library: Library = field(default_factory=open_library, repr=False)
     partners: int = PARTNERS
+    backend: str = "eager"
     refusals: list[str] = field(default_factory=list, compare=False)
 
     @property
@@ -39,6 +43,15 @@ class Subject:
     def part(self) -> Any:
         """The variant as a user would write it."""
         return {"name": self.name, **self.options} if self.options else self.name
+
+    @property
+    def command(self) -> str:
+        """What to type to check it again."""
+        source = self.library.registry.find(self.slot, self.name).source
+        file, _, digest = source.rpartition(" sha256:")
+        sets = [shlex.quote(f"{name}={json.dumps(value)}") for name, value in self.options.items()]
+        more = [f"--partners {self.partners}"] if self.partners != PARTNERS else []
+        return " ".join(["zoo check", file or self.label, *(f"--set {text}" for text in sets), *more])
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,12 @@ class Result:
     partners: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    def line(self, width: int = 0) -> str:
+        """`padding  passed  (6 partners, 0.3 s)`."""
+        reason = f": {self.reason}" if self.status == SKIPPED else ""
+        many = f"{len(self.partners)} partner{'s' * (len(self.partners) != 1)}"
+        return f"{self.check:{width}}  {self.status}{reason}  ({many}, {self.seconds:.1f} s)"
+
 
 def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Iterator[Result]:
     """The result of each check (of those named in `only`, if any), as soon as it is there."""
@@ -78,14 +97,14 @@ def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Itera
         subject.refusals.append(str(error))
     if not cases:
         reason = "\n".join([f"No partner takes {subject.label}.", *subject.refusals])
-        yield Result(subject.label, "partners", FAILED, reason)
+        yield Result(subject.label, "partners", FAILED, f"{reason}\nTo repeat it: {subject.command}")
         return
     for name in names:
         chosen = cases[:1] if name in table.once else cases
-        yield verdict(Result(subject.label, name, PASSED), table.checks[name], chosen)
+        yield verdict(subject, name, table.checks[name], chosen)
 
 
-def verdict(result: Result, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:
+def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:
     """What a check finds in all cases: it fails if it does in one, and does not apply if it does to none."""
     began, skips, failures = perf_counter(), [], []
     for case in cases:
@@ -96,12 +115,14 @@ def verdict(result: Result, check: Callable[[Any], str | None], cases: Sequence[
             failures.append(str(error))
         except Exception as error:
             failures.append(crash(error, case))
-    status = FAILED if failures else SKIPPED if len(skips) == len(cases) else PASSED
-    reason = failures[0] if failures else "; ".join(dict.fromkeys(skips)) if status == SKIPPED else ""
-    if len(failures) > 1:
-        reason += f" So it is with {len(failures)} of {len(cases)} partners."
+    status, reason = PASSED, ""
+    if failures:
+        many = f" So it is with {len(failures)} of {len(cases)} partners." if len(failures) > 1 else ""
+        status, reason = FAILED, f"{failures[0]}{many} To repeat it: {subject.command} --only {name}"
+    elif len(skips) == len(cases):
+        status, reason = SKIPPED, "; ".join(dict.fromkeys(skips))
     partners = tuple(case.label for case in cases)
-    return replace(result, status=status, reason=reason, partners=partners, seconds=perf_counter() - began)
+    return Result(subject.label, name, status, reason, partners, perf_counter() - began)
 
 
 def crash(error: Exception, case: Any) -> str:

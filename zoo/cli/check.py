@@ -1,0 +1,158 @@
+"""`zoo check`: whether variants do what every variant must."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import override
+from ..faults import SpecError, nearest
+from ..hooks import SLOTS
+from ..registry import Entry, PluginError, Registry, discover
+from . import discovery, warn
+from .catalogue import complete_part
+
+if TYPE_CHECKING:
+    from ..testing import Subject
+    from ..testing.report import Found, Show
+
+FORMATS = ("text", "json", "junit", "markdown")
+
+
+@click.command()
+@click.argument("what", required=False, metavar="[SLOT:NAME | SLOT | PLUGIN | FILE.py]", shell_complete=complete_part)
+@click.option("--partners", type=click.IntRange(min=1), default=6, show_default=True, help="Models to try it in.")
+@click.option("--only", multiple=True, metavar="PROPERTY", help="Look at this property alone; repeatable.")
+@click.option("--set", "sets", multiple=True, metavar="OPTION=VALUE", help="An option of SLOT:NAME; repeatable.")
+@click.option("--inductor", is_flag=True, help="Compile with inductor, which takes a minute or more.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.pass_context
+def check(
+    ctx: click.Context, what: str | None, partners: int, only: tuple[str, ...], sets: tuple[str, ...], inductor: bool,
+    form: str, output: Path | None,
+) -> None:  # fmt: skip
+    """Hold variants to what every variant of their slot must do, among partners of the other slots.
+
+    Without an argument, all that there are. A row per property says whether it holds, with how many partners, and how
+    long that took; a failure says what was changed, what should have stayed equal, and how to repeat it. The exit code
+    is 1 if a property fails.
+    """
+    from ..library import open_library
+    from ..testing import Subject, report
+
+    registry, entries = chosen(what)
+    options = read_options(sets, what)
+    library = open_library(registry=registry)
+    known_checks(entries, only)
+    backend = "inductor" if inductor else "eager"
+    subjects = [
+        Subject(entry.variant.slot, registry.spelling(entry), options, library, partners, backend) for entry in entries
+    ]
+    with display(subjects) as show:
+        every = [report.found(subject, only, show) for subject in subjects]
+    written = report.FORMATS[form](every)
+    if output is None:
+        click.echo(written, nl=False)
+    else:
+        output.write_text(written, encoding="utf-8")
+    ctx.exit(1 if any(found.failures for found in every) else 0)
+
+
+def chosen(what: str | None) -> tuple[Registry, list[Entry]]:
+    """The variants that a command line names, and the registry that they are in. Raises `SpecError`."""
+    from ..testing.tables import TABLES
+
+    file = [what] if what and what.endswith(".py") else []
+    registry = discover(**discovery(), files=file)
+    if file:
+        entries = owned(registry, Path(what).stem, Path(what).name)
+    elif what and (what in SLOTS or ":" in what):
+        slot, _, name = what.partition(":")
+        entries = [registry.find(slot, name)] if name else registry.variants(slot)
+    elif what:
+        entries = owned(registry, what, what)
+    else:
+        warn(registry)
+        return registry, [entry for entry in registry.variants() if entry.variant.slot in TABLES]
+    for entry in entries:
+        registry.load(entry)
+    return registry, entries
+
+
+def owned(registry: Registry, plugin: str, distribution: str) -> list[Entry]:
+    """The variants of one plugin. Raises `SpecError` if there is none of that name, `PluginError` if it is broken."""
+    found = [p for p in registry.plugins if plugin == p.plugin or distribution == p.distribution]
+    if not found:
+        names = [entry.variant.name for entry in registry.entries]
+        slots = sorted({entry.variant.slot for entry in registry.entries if entry.variant.name == plugin})
+        if slots:
+            near = f"; did you mean '{slots[0]}:{plugin}'?"
+        else:
+            near = nearest(plugin, [*SLOTS, *(p.plugin for p in registry.plugins), *names])
+        raise SpecError(f"there is no plugin '{plugin}'{near}")
+    if broken := [p for p in found if p.status != "ok"]:
+        raise PluginError(str(broken[0]))
+    return [e for e in registry.entries if (e.plugin, e.distribution) in {(p.plugin, p.distribution) for p in found}]
+
+
+def read_options(sets: tuple[str, ...], what: str | None) -> dict[str, Any]:
+    """The options that `--set` gives a single variant. Raises `SpecError`."""
+    options = {}
+    for text in sets:
+        name, equals, value = text.partition("=")
+        if not equals:
+            override.refuse(text, "it should be option=value")
+        if ":" not in (what or ""):
+            override.refuse(text, "options are those of one variant; name it as SLOT:NAME")
+        options[name] = override.parsed(text, value)
+    return options
+
+
+def known_checks(entries: list[Entry], only: tuple[str, ...]) -> None:
+    """Raise `SpecError` for a property that nothing holds of these variants."""
+    from ..testing.tables import table_of
+
+    known = {name: None for slot in {entry.variant.slot for entry in entries} for name in table_of(slot).checks}
+    for name in only:
+        if name not in known:
+            raise SpecError(
+                f"no property is called '{name}'{nearest(name, known) or '; there are ' + ', '.join(known)}"
+            )
+
+
+@contextmanager
+def display(subjects: Sequence[Subject], stream=None) -> Iterator[Show]:
+    """A function to call with each result; it writes to `stream`, which is stderr unless given: one line that moves in
+    a terminal; elsewhere a line per property of one variant, or per variant of several.
+    """
+    stream = stream or sys.stderr
+    done = failed = 0
+
+    def plain(found: Found, over: bool) -> None:
+        if len(subjects) == 1 and not over:
+            print(f"{found.variant}  {found.results[-1].line()}", file=stream, flush=True)
+        elif len(subjects) > 1 and over:
+            print(found.line(), file=stream, flush=True)
+
+    if not stream.isatty():
+        yield plain
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(file=stream).status("") as status:
+
+        def live(found: Found, over: bool) -> None:
+            nonlocal done, failed
+            done, failed = done + over, failed + (over and bool(found.failures))
+            last = found.results[-1].check if found.results else ""
+            bad = f", {failed} failed" if failed else ""
+            status.update(escape(f"{done}/{len(subjects)} variants{bad}: {found.variant}, {last}"))
+
+        yield live
