@@ -158,6 +158,17 @@ first-apart:
   norm:      {name: layernorm, affine: false}
   attention: {first: [none], repeat: [{name: mha, window: 3}]}
   head:      {name: untied, bias: true, scale: 0.5}
+bare-first:
+  position:  {name: rope-yarn, factor: 4.0, beta_fast: 2.0, beta_slow: 0.25, truncate: false, pairing: interleaved}
+  norm:      {name: layernorm, unit_offset: true, bias: false}
+  residual:  {first: [{name: pre-norm, bare: 1}], repeat: [{name: layerscale, init: 0.5}, rezero]}
+narrow-table:
+  architecture: encoder-only
+  embedding: {name: normed, segments: 2, bias: true, scale: false}
+  position:  {name: sinusoidal, pairing: half}
+  residual:  post-norm
+  head:      {name: transform, activation: gelu-tanh, dense_bias: false, norm: rmsnorm}
+wide-positions: {embedding: {name: scaled, positions: wide, segments: 1}, position: learned, norm: {name: dyt, alpha: 0.9}}
 """).value  # options and forms of which a name alone says nothing
 
 
@@ -170,7 +181,8 @@ def test_pairs_of_variants(row):
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_options_and_forms(name):
-    check_model(WRITTEN[name], registry=REGISTRY)
+    shape = SHAPES["factorised" if "embedding" in WRITTEN[name] else "even"]
+    check_model(WRITTEN[name], shape, registry=REGISTRY)
 
 
 @pytest.mark.parametrize("pair", REFUSED, ids=named)
