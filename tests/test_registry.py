@@ -83,8 +83,8 @@ def test_every_target_is_there(built_in, entry):
 
 
 def test_variants_are_sorted_and_picked(built_in):
-    names = [e.variant.name for e in built_in.variants("position", "[!r]*[as]*")]
-    assert names == ["learned", "sinusoidal", "t5-bias"]
+    names = [e.variant.name for e in built_in.variants("position", "*[sz]*")]
+    assert names == ["sinusoidal", "t5-bias"]
     slots = [e.variant.slot for e in built_in.variants()]
     assert list(dict.fromkeys(slots)) == list(SLOTS)
     assert built_in.variants("norm", "builtin:*") == built_in.variants("norm") == built_in.variants("norm", "*")
