@@ -230,8 +230,22 @@ REFERENCES = family(
 
 CHECKPOINTS = family(
     "checkpoint",
-    ("gpt2", "Table", "GPT-2: learned positions, one matrix for query, key and value.", "", {"table": "gpt2"}),
-    ("llama", "Table", "LLaMA 1 to 3, and all that took over its names.", "", {"table": "llama"}),
+    *((name, "Table", summary, "", {"table": name}) for name, summary in (
+        ("cohere", "Command-R: attention and FFN behind one norm, scaled logits."),
+        ("gemma", "Gemma: scaled input, gains of 1 + w, wide heads."),
+        ("gpt-neox", "GPT-NeoX and Pythia: attention and FFN side by side, each behind its norm."),
+        ("gpt2", "GPT-2: learned positions, one matrix for query, key and value."),
+        ("llama", "LLaMA 1 to 3, and all that took over its names."),
+        ("mistral", "Mistral: LLaMA with a sliding window."),
+        ("nemotron", "Nemotron: squared ReLU, layer norms with gains of 1 + w."),
+        ("olmo", "OLMo: LLaMA with norms that have nothing to train."),
+        ("olmo2", "OLMo 2: norms after the steps, queries and keys normalised."),
+        ("qwen2", "Qwen 2 and 2.5: LLaMA with biases on query, key and value."),
+        ("qwen3", "Qwen 3: LLaMA with queries and keys normalised per head."),
+        ("smollm3", "SmolLM3: LLaMA in which every fourth layer has no positions."),
+        ("stablelm", "StableLM: layer norms, a quarter of each head rotated."),
+        ("starcoder2", "StarCoder2: norms and biases of GPT-2, the rest of LLaMA."),
+    )),
 )
 # fmt: on
 

@@ -36,10 +36,8 @@ LLAMA = IDS | {
     "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-2,
 }  # fmt: skip
-
-
-def without(settings: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in names}
+LAYERNORM = {name: value for name, value in LLAMA.items() if name != "rms_norm_eps"}
+NEOX = {name: value for name, value in LAYERNORM.items() if name != "num_key_value_heads"} | {"layer_norm_eps": 1e-2}
 
 
 def rope(kind: str = "default", base: float = 500.0, **more: Any) -> dict[str, Any]:
@@ -53,5 +51,45 @@ MODELS = {
     "llama-biased": Row(
         "llama", "LlamaForCausalLM",
         LLAMA | {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True, "head_dim": 10},
+    ),
+    "llama-linear": Row("llama", "LlamaForCausalLM", LLAMA | rope("linear", factor=3.0)),
+    "llama-3": Row(
+        "llama", "LlamaForCausalLM",
+        LLAMA | rope(
+            "llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16
+        ),
+    ),
+    "llama-yarn": Row(
+        "llama", "LlamaForCausalLM", LLAMA | rope("yarn", factor=4.0, original_max_position_embeddings=16)
+    ),
+    "mistral": Row("mistral", "MistralForCausalLM", LLAMA | {"sliding_window": 5}),
+    "qwen2": Row("qwen2", "Qwen2ForCausalLM", LLAMA | rope()),
+    "qwen3": Row("qwen3", "Qwen3ForCausalLM", LLAMA | {"head_dim": 10}),
+    "gemma": Row("gemma", "GemmaForCausalLM", LLAMA | {"head_dim": 10}),
+    "olmo": Row("olmo", "OlmoForCausalLM", LAYERNORM),
+    "olmo2": Row("olmo2", "Olmo2ForCausalLM", LLAMA),
+    "smollm3": Row(
+        "smollm3", "SmolLM3ForCausalLM", LLAMA | rope() | {"num_hidden_layers": 5, "no_rope_layers": [1, 1, 0, 1, 1]}
+    ),
+    "cohere": Row("cohere", "CohereForCausalLM", LAYERNORM | rope() | {"layer_norm_eps": 1e-2, "logit_scale": 0.5}),
+    "stablelm": Row(
+        "stablelm", "StableLmForCausalLM",
+        LAYERNORM | rope(partial_rotary_factor=0.34) | {"layer_norm_eps": 1e-2, "use_qkv_bias": True},
+    ),
+    "stablelm-parallel": Row(
+        "stablelm", "StableLmForCausalLM",
+        LAYERNORM | rope(partial_rotary_factor=0.34) | {"layer_norm_eps": 1e-2, "use_parallel_residual": True},
+    ),
+    "nemotron": Row(
+        "nemotron", "NemotronForCausalLM", LAYERNORM | rope(partial_rotary_factor=0.34) | {"norm_eps": 1e-2}
+    ),
+    "starcoder2": Row(
+        "starcoder2", "Starcoder2ForCausalLM", LAYERNORM | {"norm_epsilon": 1e-2, "sliding_window": 5}
+    ),
+    "gpt-neox": Row(
+        "gpt-neox", "GPTNeoXForCausalLM", NEOX | rope(partial_rotary_factor=0.34)
+    ),
+    "gpt-neox-serial": Row(
+        "gpt-neox", "GPTNeoXForCausalLM", NEOX | {"use_parallel_residual": False}
     ),
 }  # fmt: skip

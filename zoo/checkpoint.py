@@ -77,7 +77,7 @@ class Family:
             found = out.setdefault(name, fact)
             if name != "architectures" and found != fact and name not in ignore:
                 faults.append(f"{name} is {show(found)}; {self.name} has {show(fact)}")
-        known = self.variables | self.table["config"].keys() | self.table["defaults"].keys() | self.idle | set(ignore)
+        known = self.variables | self.table["config"].keys() | self.idle | set(ignore)
         for name, value in given.items():
             inside = isinstance(value, Mapping) and any(k.startswith(f"{name}.") for k in known)
             outer = {name[:i] for i, c in enumerate(name) if c == "."}
@@ -252,7 +252,7 @@ def inherited(path: Path) -> dict[str, Any]:
 
 def changed(old: Any, new: Any) -> Any:
     """A part of the table beneath, changed by options without a name."""
-    if not isinstance(new, Mapping) or "name" in new or any(str(key).startswith("$") for key in new):
+    if not isinstance(new, Mapping) or "name" in new or choice(new):
         return new
     return {**(old if isinstance(old, Mapping) else {"name": old}), **new}
 

@@ -1,8 +1,8 @@
 """A template, read in both directions: filled from settings it is a model, held against a model it gives the settings.
 
 `$a.b` stands for the setting b in a. `$a - 2` reckons, left to right, with + - * / ** and numbers or other settings.
-`{$a: {x: one, y: two}}` is one where a is x and two where it is y. `{$a[]: {…}}` is the same for each layer, a being a
-list with an entry per layer; a shorter one repeats. Everything else stands for itself.
+`{$a: {x: one, y: two}}` is one where a is x and two where it is y. `{each $a: {…}}` is the same layer by layer, a
+being a list with an entry per layer; a shorter one repeats. Everything else stands for itself.
 """
 
 from __future__ import annotations
@@ -127,8 +127,9 @@ def choice(template: Any) -> tuple[str, Mapping, bool] | None:
     """The setting, the table and whether it goes by layer, of a template that chooses."""
     if isinstance(template, Mapping) and len(template) == 1:
         (key, table), *_ = template.items()
-        if isinstance(key, str) and key.startswith("$"):
-            return key[1:].removesuffix("[]"), table, key.endswith("[]")
+        name = key.removeprefix("each ") if isinstance(key, str) else ""
+        if name.startswith("$"):
+            return name[1:], table, name != key
     return None
 
 
