@@ -61,6 +61,7 @@ class PythonSource(Data):
     def read(self) -> Splits:
         root = Path(sysconfig.get_paths()["stdlib"])
         sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in modules(root)}
+        sizes = {name: size for name, size in sizes.items() if size}  # an empty __init__.py is no document
         chosen = fill(sizes, self.limit_kb * 1000)
         return divide({name: [Example("", read_text(root / name))] for name in sorted(chosen)}, 0.1, 0.1)
 

@@ -1,0 +1,241 @@
+"""What any task must do.
+
+B rows of a batch, S source tokens, T target tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .. import measure
+from ..builder import bind, make
+from ..parts import Batch
+from ..shape import Shape
+from ..spec import Node
+from ..tasks import SPLITS, Task
+from ..train import groups
+from .alone import Alone, Bytes, Lines, Pairs, among, table
+from .subject import Subject, Table
+
+SHAPE = Shape(d_model=32, n_heads=4, n_layers=1, max_len=32)
+PARTNERS = (("lines", Lines), ("pairs", Pairs))
+
+
+def cases(subject: Subject) -> list[Alone]:
+    """The task with each kind of data that it takes; a task that reads none stands alone."""
+    found = among(subject, [(name, given(data)) for name, data in PARTNERS])
+    asks = not found or found[0].lacks or "data" in found[0].part.requests
+    return found if asks else [replace(found[0], label=subject.label)]
+
+
+def given(data: type) -> dict:
+    return {"shape": SHAPE, "data": data(), "tokenizer": Bytes()}
+
+
+def prepared(case: Alone) -> Task:
+    task = case.make()
+    task.prepare()
+    return task
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def tensors(batch: Batch) -> list[Tensor]:
+    return [value for value in vars(batch).values() if isinstance(value, Tensor)]
+
+
+def equal(one: Batch, two: Batch) -> bool:
+    pairs = zip(vars(one).values(), vars(two).values(), strict=True)
+    return all(a.equal(b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a is b for a, b in pairs)
+
+
+def real(ids: Tensor, keep: Tensor | None) -> Tensor:
+    return torch.ones_like(ids, dtype=torch.bool) if keep is None else keep
+
+
+def rows(task: Task, split: str, size: int) -> Iterator[tuple]:
+    """Every row of a split: the real tokens of its source and target, and what the latter weigh."""
+    for batch in task.batches(split, size):
+        source_keep, target_keep = real(batch.source, batch.source_keep), real(batch.target, batch.target_keep)
+        for i, (s, t) in enumerate(zip(source_keep, target_keep, strict=True)):
+            yield tuple(tuple(x.tolist()) for x in (batch.source[i][s], batch.target[i][t], batch.weight[i][t]))
+
+
+def batches(case: Alone) -> None:
+    """Batches are ids [B, S] and [B, T] of the vocabulary, as long as the task says; pads are named and never count."""
+    task = prepared(case)
+    drawn = [("A training batch", task.batch(7, seeded()))]
+    drawn += [(f"A batch of {split}", batch) for split in SPLITS for batch in task.batches(split, 7)]
+    for what, batch in drawn:
+        for fault in faults(task, batch):
+            case.fail(f"{what} of 7 rows: {fault}.")
+    for split in ("training", "dev", "test"):
+        if not any(batch.weight.sum() > 0 for what, batch in drawn if split in what):
+            case.fail(f"The {split} batches: some target should count, and none does.")
+
+
+def faults(task: Task, batch: Batch) -> Iterator[str]:
+    """What is wrong with a batch in itself."""
+    B, T = batch.target.shape
+    S = batch.source.shape[1]
+    if not 1 <= B <= 7 or len(batch.source) != B:
+        yield f"there should be as many sources as targets, 1 to 7, and there are {len(batch.source)} and {B}"
+    if task.source_len < S or task.target_len < T:
+        yield f"they should be at most {task.source_len} and {task.target_len} long, and are {S} and {T}"
+    for name, ids, keep in (("source", batch.source, batch.source_keep), ("target", batch.target, batch.target_keep)):
+        if ids.dtype != torch.int64 or (ids < 0).any() or (ids >= task.vocab_size).any():
+            yield f"the {name} should be ids from 0 to {task.vocab_size - 1}, and runs from {ids.min()} to {ids.max()}"
+        if keep is not None and (keep.dtype != torch.bool or keep.shape != ids.shape):
+            yield f"{name}_keep should be bools {list(ids.shape)}, and is {keep.dtype} {list(keep.shape)}"
+        elif keep is not None and (ids[~keep] != SHAPE.pad).any():
+            yield f"the {name} should hold {SHAPE.pad} wherever {name}_keep is False, and does not"
+    weight = batch.weight
+    if weight.dtype != torch.float32 or weight.shape != batch.target.shape:
+        yield f"the weights should be float32 {[B, T]}, and are {weight.dtype} {list(weight.shape)}"
+    elif not (weight.isfinite() & (weight >= 0)).all():
+        yield "every weight should be a number from 0 on, and some are not"
+    elif batch.target_keep is not None and weight[~batch.target_keep].any():
+        yield "a pad of the target should weigh nothing, and some do"
+
+
+def facts(case: Alone) -> None:
+    """What the task says of itself is so: `has_source`, `aligned`, `asks_in_target`, `choices`."""
+    task = prepared(case)
+    batch = task.batch(64, seeded())
+    counted, kept = batch.weight > 0, real(batch.target, batch.target_keep)
+    found = {"has_source": batch.source.shape[1] > 0, "aligned": batch.aligned}
+    if not task.aligned:  # where source and target are aligned, most places are read and not asked for
+        found["asks_in_target"] = bool((kept & ~counted).any())
+    for name, value in found.items():
+        if getattr(task, name) != value:
+            case.fail(f"A batch was drawn: {name} should be {value}, as the batch shows, and is {getattr(task, name)}.")
+    if task.aligned and batch.source.shape != batch.target.shape:
+        case.fail("A batch was drawn: an aligned target should be as long as its source, and is not.")
+    if (choices := task.choices) is None:
+        return
+    if not (choices.diff() > 0).all() or choices.min() < 0 or choices.max() >= task.vocab_size:
+        case.fail(f"choices should be ids of the vocabulary in ascending order, each once, and are {choices.tolist()}.")
+    if strange := set(batch.target[counted].tolist()) - set(choices.tolist()):
+        case.fail(f"A batch was drawn: every target that counts should be one of the choices, and {strange} are not.")
+
+
+def generators(case: Alone) -> None:
+    """The generator alone decides what is drawn: the same gives the same, it moves on, torch's own is not used."""
+    task, other = prepared(case), prepared(case)
+    one, two = seeded(3), seeded(3)
+    before = torch.get_rng_state()
+    first, second = task.batch(8, one), task.batch(8, one)
+    if not equal(first, other.batch(8, two)) or not equal(second, other.batch(8, two)):
+        case.fail("A task was made twice and given equal generators: the batches should be equal, and are not.")
+    if equal(first, second) or equal(first, task.batch(8, seeded(4))):
+        case.fail("A second batch was drawn, and one with another seed: both should differ from the first.")
+    list(task.batches("dev", 8))
+    if not torch.equal(before, torch.get_rng_state()):
+        case.fail("Batches were drawn: torch's own generator should not have moved, and it has.")
+
+
+def evaluation(case: Alone) -> None:
+    """Each split is gone through once, in one order, whatever the size of a batch."""
+    task = prepared(case)
+    for split in SPLITS:
+        whole = list(rows(task, split, 1000))
+        for size in (1000, 7, 1):
+            found = list(rows(task, split, size))
+            if found != whole:
+                told = (
+                    f"{len(found)} rows of {split} came, of which {sum(row in whole for row in found)} are among those"
+                )
+                case.fail(
+                    f"Batches had {size} rows in place of 1000: the rows should stay the same {len(whole)}; {told}."
+                )
+
+
+def splits(case: Alone) -> None:
+    """No split is another one: most of its rows stand in no other."""
+    task = prepared(case)
+    found = {split: set(rows(task, split, 64)) for split in SPLITS}
+    for one, two in (("train", "dev"), ("train", "test"), ("dev", "test")):
+        both = len(found[one] & found[two])
+        if both * 2 > min(len(found[one]), len(found[two])):
+            case.fail(f"{one} and {two} were read: they should have few rows in common, and have {both}.")
+
+
+def hidden(case: Alone) -> str | None:
+    """Where the target stands at the places of the source, most answers are not to be read there."""
+    task = prepared(case)
+    if not task.aligned:
+        return "its source is not aligned with its target"
+    batch = task.batch(64, seeded())
+    counted = batch.weight > 0
+    share = (batch.source == batch.target)[counted].float().mean().item()
+    if share > 0.5:
+        case.fail(f"A batch was drawn: most answers should differ from the source, and {share:.0%} stand in it.")
+    return None
+
+
+class Uniform(nn.Module):
+    """Gives every token the same chance."""
+
+    def forward(self, source: Tensor, target: Tensor, **given) -> Tensor:
+        return torch.zeros(*target.shape, self.vocab_size)
+
+
+def metrics(case: Alone) -> None:
+    """The metrics are known, each comes out finite, and a model that knows nothing loses ln V, V the choices."""
+    task = prepared(case)
+    if strange := [name for name in task.metrics if name not in measure.METRICS] or not task.metrics:
+        case.fail(f"the metrics should be some of {', '.join(measure.METRICS)}, and are {strange}.")
+    model = Uniform()
+    model.vocab_size = task.vocab_size
+    nats = math.log(task.vocab_size if task.choices is None else len(task.choices))
+    for size in (64, 5):
+        found = measure.evaluate(model, task, "dev", batch_size=size)
+        wrong = [name for name, value in found.items() if not math.isfinite(value)]
+        if wrong or not math.isclose(found.get("loss", nats), nats, rel_tol=1e-5):
+            case.fail(
+                f"A model that knows nothing was scored in batches of {size}: its loss should be {nats:.4f}; {found}."
+            )
+
+
+def learnable(case: Alone) -> None:
+    """A tiny model that is shown the same eight rows again and again comes to know them."""
+    task = prepared(case)
+    model, optimizer = learner(case, task)
+    batch, losses = task.batch(8, seeded()), []
+    for _ in range(60):
+        nll, weight = measure.loss(measure.predict(model, batch), batch, task.choices)
+        losses.append((nll / weight).item())
+        (nll / weight).backward()
+        optimizer.step()
+        model.zero_grad()
+    if not losses[-1] < losses[0] / 2:
+        text = f"its loss should have fallen to less than half, and went from {losses[0]:.3f} to {losses[-1]:.3f}"
+        case.fail(f"A tiny model was shown eight rows again and again: {text}.")
+
+
+def learner(case: Alone, task: Task) -> tuple[nn.Module, Any]:
+    """A model with the default parts for this task, and the default optimizer for its weights."""
+    reader = case.library.reader()
+    spec, part = reader.model(Node({})), reader.part(reader.default("optimizer"), "optimizer")
+    reader.finish()
+    length = task.source_len + task.target_len
+    model = make(spec, replace(SHAPE, vocab_size=task.vocab_size, max_len=length), registry=case.library.registry)
+    optimizer = bind(part, {"params": groups(model)})
+    for group in optimizer.param_groups:
+        group["lr"] = 1e-2
+    return model, optimizer
+
+
+TABLE = Table(
+    cases,
+    table(batches, facts, generators, evaluation, splits, hidden, metrics, learnable),
+    frozenset({"learnable"}),
+)
