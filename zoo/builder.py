@@ -65,10 +65,10 @@ def trimmed(spec: ModelSpec, shape: Shape, registry=None) -> ModelSpec:
     return spec.only(spec.slots.keys() - tried(spec, shape, registry)[1].idle().keys())
 
 
-def tried(spec: ModelSpec, shape: Shape, registry) -> tuple[Architecture, Builder]:
-    """A model on the meta device that has passed two tokens, and the builder that made it."""
+def tried(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tuple[Architecture, Builder]:
+    """A model that has passed two tokens, and the builder that made it. Raises `SpecError`."""
     try:
-        with torch.device("meta"), torch.no_grad():
+        with torch.device(device), torch.no_grad(), torch.random.fork_rng(devices=[]):
             builder = Builder(spec, shape, registry)
             model = builder.build()
             two = torch.zeros(1, 2, dtype=torch.long)

@@ -12,6 +12,9 @@ import torch
 
 from .case import Case, gradient, mean_nll
 
+PLACES = 8
+"""Initial weights at which a gradient is looked for."""
+
 
 def runs(case: Case) -> None:
     """Logits are [B, T, V] and finite, in every mode and dtype."""
@@ -28,12 +31,12 @@ def runs(case: Case) -> None:
 
 
 def gradients(case: Case) -> None:
-    """Every parameter has a part in the loss, at one of a few places: a saturated softmax has no slope, a norm after a
-    step undoes the gain of one before it, and few tokens may leave one out, an expert say.
+    """Every parameter has a part in the loss, at one of several places: a saturated softmax has no slope, a norm after
+    a step undoes the gain of one before it, and an expert may get no token at all.
     """
     dead = {name for name, _ in case.model.named_parameters()}
-    few, many = (case.source, case.target), (case.draw(64, 5, seed=3), case.draw(64, 9, seed=4))
-    for seed, batch in product((None, *range(8)), (few, many)):
+    few, many = (case.source, case.target), (case.draw(32, 5, seed=3), case.draw(32, 9, seed=4))
+    for seed, batch in product((None, *range(PLACES)), (few, many)):
         model = case.model if seed is None else case.build(seed)
         found = gradient(model, mean_nll(model, *batch))
         dead -= {name for name, g in found.items() if g is not None and g.isfinite().all() and g.abs().sum() > 0}
