@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from zoo import build
 from zoo.parts import Absent, OutLinear
 from zoo.shape import Shape
 from zoo_plugins.ffn import ACTIVATIONS, Gated, Plain, hidden_width, nothing
@@ -140,3 +141,20 @@ def test_nothing_is_absent():
 def test_compiles_to_one_graph(name):
     ffn, x = Gated(SHAPE, activation=name), torch.randn(1, 2, 12)
     assert_close(torch.compile(ffn, fullgraph=True, backend="eager")(x, None), ffn(x, None))
+
+
+@pytest.mark.parametrize("name, act", [("geglu-tanh", "gelu_new"), ("geglu", "gelu"), ("swiglu", "silu")])
+def test_gated_names_held_to_transformers(name, act):
+    reason = "transformers is not installed"
+    t5 = pytest.importorskip("transformers.models.t5.modeling_t5", reason=reason)
+    config = pytest.importorskip("transformers", reason=reason).T5Config(
+        d_model=12, d_ff=20, feed_forward_proj="gated-gelu"
+    )
+    config.dense_act_fn = act
+    theirs, x = t5.T5DenseGatedActDense(config).eval(), torch.randn(2, 3, 12)
+    model = build({"ffn": {"name": name, "d_ff": 20}}, shape={"d_model": 12, "n_heads": 3, "n_layers": 1})
+    ours = model.decoder.layers[0].ffn
+    ours.load_state_dict(
+        {f"{a}.weight": getattr(theirs, b).weight for a, b in (("gate", "wi_0"), ("up", "wi_1"), ("down", "wo"))}
+    )
+    assert_close(ours(x, None), theirs(x))
