@@ -8,7 +8,14 @@ from ..faults import SpecError, nearest
 from ..spec import MODEL_SLOTS
 from .subject import Table
 
-TABLES = {slot: "models" for slot in MODEL_SLOTS}
+TABLES = {slot: "models" for slot in MODEL_SLOTS} | {
+    "task": "tasks",
+    "data": "texts",
+    "tokenizer": "tokenizers",
+    "optimizer": "optimizers",
+    "schedule": "schedules",
+    "reference": "references",
+}
 """Slot to module. The slots of a model share one table."""
 
 
