@@ -12,7 +12,7 @@ from written import HYBRID, write
 from zoo import SpecError
 from zoo.compare import read_comparison
 from zoo.hooks import SLOTS
-from zoo.library import open_library
+from zoo.library import Library, open_library
 from zoo.registry import discover
 from zoo.schema import schema
 from zoo.spec import MODEL_SLOTS
@@ -49,7 +49,7 @@ def read(tmp_path, registry, text) -> bool:
         for slot, node in library.section("defaults").items():
             reader.slot(node, slot) if slot in MODEL_SLOTS else reader.part(node, slot)
         for kind in ("shape", "model"):
-            for node in library.section(f"{kind}s").values():
+            for node in Library(library.documents[:1], library.registry).section(f"{kind}s").values():
                 getattr(reader, kind)(library.expand(kind, node, reader))
         reader.finish()
         for name in library.documents[0].value.get("comparisons", {}):
