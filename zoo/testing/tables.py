@@ -15,6 +15,7 @@ TABLES = {slot: "models" for slot in MODEL_SLOTS} | {
     "optimizer": "optimizers",
     "schedule": "schedules",
     "reference": "references",
+    "checkpoint": "checkpoints",
 }
 """Slot to module. The slots of a model share one table."""
 

@@ -1,0 +1,148 @@
+"""What any table of another library's names must do, without that library: a tiny model goes out and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..builder import make
+from ..checkpoint import Family, firsts
+from ..faults import SpecError
+from ..parts import Architecture
+from ..spec import ModelSpec, Node
+from ..template import Settings, choice, expression, nested
+from .alone import Alone, alone, table
+from .case import loud
+from .subject import Table
+
+SIZES = {"d_model": 32, "n_heads": 4, "head_dim": 8, "n_layers": 2, "max_len": 16, "vocab_size": 19, "d_ff": 40}
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A small configuration of the other library, and the model that it stands for."""
+
+    config: Mapping[str, Any]
+    spec: ModelSpec
+    model: Architecture
+
+
+def family_of(case: Alone) -> Family:
+    return case.make()
+
+
+def choices(template: Any) -> Iterator[tuple[str, list, bool]]:
+    """The settings that choose between alternatives, and what they may be."""
+    if isinstance(template, Mapping):
+        if found := choice(template):
+            yield found[0], list(found[1]), found[2]
+        for inner in template.values():
+            yield from choices(inner)
+    elif isinstance(template, list):
+        for inner in template:
+            yield from choices(inner)
+
+
+def configuration(family: Family, **own: Any) -> dict[str, Any]:
+    """Settings of the other library that make a small model: a size of ours for a size, and 2 of all else."""
+    found = Settings()
+    for name, template in family.table["shape"].items():
+        if name in SIZES and isinstance(template, str) and (known := expression(template)):
+            found.reckon(known, SIZES[name], name)
+    found.settle()
+    chosen = {}
+    for name, values, by_layer in choices(family.table["model"]):
+        chosen[name] = [values[i % len(values)] for i in range(SIZES["n_layers"])] if by_layer else values[0]
+    usual = {name: small(family.table["defaults"].get(name)) for name in family.variables}
+    needed = {name: chosen.get(name, 2) for name in family.variables - family.table["defaults"].keys()}
+    return nested({**needed, **drop(usual), **family.table["config"], **found.found, **own})
+
+
+def small(value: Any) -> Any:
+    """A number of things as one that a small model can have."""
+    return min(value, 2) if type(value) is int else value
+
+
+def drop(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def built(case: Alone, family: Family, config: Mapping[str, Any]) -> Tiny:
+    """The model of a configuration, every parameter moved. Raises `SpecError`."""
+    model, sizes = family.read(config)
+    reader = case.library.reader()
+    spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
+    reader.finish()
+    return Tiny(config, spec, loud(make(spec, shape, registry=case.library.registry)))
+
+
+def alternatives(case: Alone, family: Family) -> Iterator[tuple[str, Tiny]]:
+    """The plain configuration, and one for every other thing that a setting may choose."""
+    yield "The usual configuration was read", built(case, family, configuration(family))
+    for name, values, by_layer in choices(family.table["model"]):
+        for value in values:
+            own = {name: [value] * SIZES["n_layers"] if by_layer else value}
+            try:
+                yield f"{name} became {value!r}", built(case, family, configuration(family, **own))
+            except SpecError:  # the parts of this choice ask for more than one setting
+                continue
+
+
+def reading(case: Alone) -> None:
+    """A configuration becomes a model, and the model's own configuration becomes the same model again."""
+    family = family_of(case)
+    for changed, tiny in alternatives(case, family):
+        again = family.config(tiny.spec, tiny.model, case.library.registry)
+        theirs, ours = (built(case, family, config) for config in (again, tiny.config))
+        case.same(theirs.spec.plain(), ours.spec.plain(), f"{changed} and written back", "the model")
+        case.same(theirs.model.shape, ours.model.shape, f"{changed} and written back", "the shape")
+
+
+def names(case: Alone) -> None:
+    """Every tensor has a name there, goes out whole, and comes back to the last bit."""
+    family = family_of(case)
+    for changed, tiny in alternatives(case, family):
+        own = tiny.model.state_dict()
+        out = family.give(tiny.model)
+        first = set(firsts(tiny.model).values())
+        sent, kept = sum(x.numel() for x in out.values()), sum(own[name].numel() for name in first)
+        case.same(sent, kept, f"{changed}, and its weights were written", "the numbers in all tensors")
+        back = family.take(out, tiny.model)
+        case.same(set(back), first, f"{changed}, and its weights were written and read", "the names of the tensors")
+        for name, x in back.items():
+            case.same(x, own[name], f"{changed}, and its weights were written and read", name)
+
+
+def refusals(case: Alone) -> None:
+    """A tensor that is missing, over or of another size is refused by name, and so is a setting of unknown meaning."""
+    family = family_of(case)
+    tiny = built(case, family, configuration(family))
+    out = family.give(tiny.model)
+    name = next(iter(out))
+    larger = torch.cat([out[name], out[name]])
+    wrong = {
+        f"'{name}' was left out": ({k: x for k, x in out.items() if k != name}, name),
+        "a tensor was added": ({**out, "not.known": torch.zeros(1)}, "not.known"),
+        f"'{name}' was doubled": ({**out, name: larger}, name),
+    }
+    for changed, (tensors, named) in wrong.items():
+        if named not in (said := fault(lambda tensors=tensors: family.take(tensors, tiny.model))):
+            case.fail(f"Of the weights {changed}: that should be refused by name; {said or 'it is not'}.")
+    config = {**tiny.config, "not_known_at_all": 17}
+    if "not_known_at_all" not in (said := fault(lambda: family.read(config))):
+        case.fail(f"A setting that no table knows was added: it should be refused by name; {said or 'it is not'}.")
+
+
+def fault(call) -> str:
+    """What a call is refused with, or nothing."""
+    try:
+        call()
+    except SpecError as error:
+        return str(error)
+    return ""
+
+
+TABLE = Table(alone, table(reading, names, refusals))
