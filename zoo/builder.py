@@ -17,6 +17,7 @@ from .parts import Absent, Architecture, OutLinear, Place, Position, doors
 from .shape import Shape
 from .spec import ModelSpec, Node, PartSpec
 from .stack import Layer, Stack
+from .weights import begin
 
 DEEPEST = 10_000
 """Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
@@ -41,7 +42,10 @@ def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Arch
     sketch(model_spec, shape_spec, library.registry)
     if task_spec is not None:
         fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
-    return make(model_spec, shape_spec, seed=seed, registry=library.registry)
+    model = make(model_spec, shape_spec, seed=seed, registry=library.registry)
+    if model_spec.weights:
+        begin(model, model_spec.weights)
+    return model
 
 
 def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Architecture:
@@ -76,7 +80,9 @@ def tried(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tupl
     except SpecError:
         raise
     except Exception as error:
-        raise SpecError([spec.node.fault(f"the parts do not fit: {told(error)}")]) from error
+        fault = spec.node.fault(f"the parts do not fit: {told(error)}")
+        own = None if isinstance(error, ValueError) else error
+        raise SpecError([replace(fault, error=own)]) from error
     return model, builder
 
 
@@ -103,7 +109,7 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
         raise SpecError([part.fault(str(error))]) from error
     except Exception as error:
         whose = f"plugin '{part.entry.plugin}'" if part.entry else "its plugin"
-        raise SpecError([part.fault(f"{whose} failed with {told(error)}")]) from error
+        raise SpecError([replace(part.fault(f"{whose} failed with {told(error)}"), error=error)]) from error
 
 
 def bind_task(part: PartSpec, shape: Shape) -> Any:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from .builder import bind_task, fit, make, trimmed
@@ -14,9 +15,10 @@ from .faults import SpecError, nearest
 from .library import Library
 from .reader import Reader
 from .rows import SIDES, Raw, listed, raw_rows
-from .shape import Shape
+from .shape import IDS, Shape
 from .signature import show
 from .spec import ModelSpec, Node, PartSpec, Train
+from .weights import begin, digest
 
 KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references")
 MOST_SEEDS = 1000
@@ -64,20 +66,34 @@ class RunSpec:
     def id(self) -> str:
         """Names the run's folder: a hash of all that decides its result."""
         origin = sorted({(e["plugin"], e["distribution"], e["version"]) for e in self.provenance()}, key=str)
-        text = json.dumps([self.plain(), origin, self.text], sort_keys=True, allow_nan=False)
+        spec = by_content(self.plain(), self.files())
+        text = json.dumps([spec, origin, self.text], sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def files(self) -> dict[str, str]:
+        """The files that the run reads beside its data, and the sha256 of each."""
+        paths = [path for part in self.parts() for path in part.files()]
+        paths += [self.model.weights] if self.model and self.model.weights else []
+        return {path: digest(path) for path in paths}
 
     def make_task(self):
         """The task, nothing read yet."""
         return bind_task(self.task, self.shape)
 
     def sized(self, task) -> Shape:
-        """The shape with the vocabulary of a prepared task."""
+        """The shape with the vocabulary of a prepared task. Raises `SpecError` for reserved ids that lie outside it."""
+        outside = [name for name in IDS if getattr(self.shape, name) >= task.vocab_size]
+        if outside:
+            named = ", ".join(f"{name} {getattr(self.shape, name)}" for name in outside)
+            raise SpecError(f"the shape reserves {named}, and the tokenizer of this task has {task.vocab_size} tokens")
         return dataclasses.replace(self.shape, vocab_size=task.vocab_size)
 
     def make_model(self, task, registry=None):
-        """The model with its initial weights, for a prepared task."""
-        return make(self.model, self.sized(task), seed=self.seed, registry=registry)
+        """The model with its initial weights, for a prepared task: those of its file, and drawn ones for the rest."""
+        model = make(self.model, self.sized(task), seed=self.seed, registry=registry)
+        if self.model.weights:
+            begin(model, self.model.weights)
+        return model
 
 
 @dataclass(frozen=True)
@@ -162,6 +178,8 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
     shape = shape and dataclasses.replace(shape, vocab_size=Shape.vocab_size)
     train = reader.train(sides["train"])
     task = reader.part(written, "task") if written else None
+    if model and model.weights and not Path(model.weights).is_file():
+        reader.fail(model.node.fault(f"there is no file {model.weights}", "weights"))
     if model and shape:
         model = attempt(reader, lambda: trimmed(model, shape, library.registry))
     if model and shape and task:
@@ -224,12 +242,21 @@ def facets(run: RunSpec) -> dict[str, str]:
     out = {}
     if run.model is not None:
         out |= {slot: value.label() for slot, value in run.model.slots.items()}
-        out["share"] = show(run.model.share)
+        out |= {"share": show(run.model.share), "weights": show(run.model.weights)}
     for owner, record in (("shape", run.shape), ("train", run.train)):
         for f in dataclasses.fields(record) if record is not None else ():
             value = getattr(record, f.name)
             out[f"{owner}.{f.name}"] = value.label() if isinstance(value, PartSpec) else show(value)
     return out | {"task": run.task.label()}
+
+
+def by_content(value: Any, files: Mapping[str, str]) -> Any:
+    """A plain value with every path of a file replaced by what the file holds, so that a folder may be moved."""
+    if isinstance(value, dict):
+        return {k: by_content(v, files) for k, v in value.items()}
+    if isinstance(value, list):
+        return [by_content(v, files) for v in value]
+    return files.get(value, value) if isinstance(value, str) else value
 
 
 def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from . import registry as registries
 from . import yaml
 from .faults import Fault, SpecError, nearest
-from .override import NAMED, SECTIONS, overridden
+from .override import LISTS, NAMED, SECTIONS, overridden
 from .reader import Reader, merged
 from .signature import show
 from .spec import DEFAULTED, Node
@@ -131,7 +131,26 @@ def open_library(
             registry = registries.discover(**discovery)
         except SpecError as error:
             raise type(error)([placed(fault, top) for fault in error.faults]) from error
-    return Library((document, own_document()), registry, discovery)
+    return Library((document, *included(document), own_document()), registry, discovery)
+
+
+def included(document: Any) -> list[yaml.Document]:
+    """The files that a document includes: their shapes and models, whose names come after its own. Raises `SpecError`."""
+    if "include" not in document.value:
+        return []
+    node = Node(document.value, (), document).get("include")
+    if not isinstance(node.value, list) or not all(isinstance(path, str) for path in node.value):
+        raise SpecError([node.fault(f"include is {show(node.plain())}; it should be a list of files")])
+    out = []
+    for _, path in node.items():
+        try:
+            found = yaml.load_file(path.beside(path.value))
+            check(found)
+        except SpecError as error:
+            raise SpecError([path.fault(str(fault)) for fault in error.faults]) from error
+        kept = {key: found.value[key] for key in ("shapes", "models") if key in found.value}
+        out.append(replace(found, value=kept))
+    return out
 
 
 def check(document: Any) -> None:
@@ -143,9 +162,9 @@ def check(document: Any) -> None:
     for key, child in top.items():
         if key not in SECTIONS:
             faults.append(top.fault(f"there is no section {show(key)}{nearest(key, SECTIONS)}", key))
-        elif key != "plugins" and not isinstance(child.value, Mapping):
+        elif key not in LISTS and not isinstance(child.value, Mapping):
             faults.append(child.fault(f"{key} is {show(child.value)}; it should be a mapping"))
-        elif key != "plugins":
+        elif key not in LISTS:
             faults += [child.fault(text, name) for name in child.value if (text := misnamed(key, name))]
     if faults:
         raise SpecError(faults)

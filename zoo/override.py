@@ -10,7 +10,8 @@ from . import yaml
 from .faults import Fault, SpecError, nearest
 from .signature import show
 
-SECTIONS = ("plugins", "defaults", "shapes", "models", "comparisons")
+LISTS = ("include", "plugins")
+SECTIONS = (*LISTS, "defaults", "shapes", "models", "comparisons")
 NAMED = ("shapes", "models", "comparisons")
 """The sections whose keys are names that a user chose."""
 

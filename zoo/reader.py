@@ -58,9 +58,10 @@ class Reader:
         if child is None:
             return f.default
         try:
-            return f.check(child.plain())
+            value = f.check(child.plain())
         except ValueError as error:
             raise SpecError([child.fault(f"{owner}.{f.name} is {error}")]) from None
+        return child.beside(value) if f.is_path and value is not None else value
 
     def inside(self, node: Node | None, f: Field, owner: Node) -> PartSpec | None:
         """The part of a field; null is as good as nothing where the field has no default of its own."""
@@ -156,7 +157,7 @@ class Reader:
         """A mapping of slots to values; what is not written comes from the defaults."""
         node = self.mapping(node, "model")
         slots: dict[str, SlotSpec | None] = {}
-        share = shape = published = None
+        share = shape = published = weights = None
         for key, child in node.items():
             if key == "share":
                 share = child.value
@@ -167,6 +168,8 @@ class Reader:
                 shape = self.own_shape(child)
             elif key == "published":
                 published = self.record(child, Published, key)
+            elif key == "weights":
+                weights = self.file(child, key)
             elif key in MODEL_SLOTS:
                 slots[key] = self.slot(child, key)
             else:
@@ -181,7 +184,15 @@ class Reader:
             self.fail(node.fault(f"the model says nothing of {', '.join(missing)}"))
         if missing or not all(slots.values()):
             return None
-        return ModelSpec({s: slots[s] for s in MODEL_SLOTS if s in slots}, share, given, shape, published, node)
+        slots = {s: slots[s] for s in MODEL_SLOTS if s in slots}
+        return ModelSpec(slots, share, given, shape, published, weights, node)
+
+    def file(self, node: Node, what: str) -> str | None:
+        """The path of a file, from the folder of the document; null for none."""
+        if not isinstance(node.value, str | None):
+            self.fail(node.fault(f"{what} is {show(node.plain())}; it should be the path of a file"))
+            return None
+        return node.value and node.beside(node.value)
 
     def record(self, node: Node, cls: type, owner: str) -> Any:
         """A mapping as a dataclass; its own refusals are faults at the fields that they name."""

@@ -19,10 +19,10 @@ from .plan import cost, prepared
 from .pool import Job
 from .registry import discover
 from .runs import Run, cores, write_json
-from .spec import PartSpec, Train
+from .spec import ModelSpec, PartSpec, Train
 from .tasks import Reference, Task
 from .train import device
-from .weights import read_model
+from .weights import digest, fitting, read_model
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,16 @@ def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | 
         "kv_bytes_per_token": counted.kv_bytes_per_token,
         "kernel": {"requested": ", ".join(kernels) or None, "effective": list(counted.kernels)},
         "factorisation": "left to right" if model.autoregressive else "independent",
+        "weights": start_of(run.model, model),
     }
+
+
+def start_of(spec: ModelSpec, model: Architecture) -> dict[str, Any] | None:
+    """The file that a model starts from, and which of its tensors are not in it."""
+    if spec.weights is None:
+        return None
+    filled, drawn = fitting(model, spec.weights)
+    return {"file": spec.weights, "sha256": digest(spec.weights), "filled": len(filled), "drawn": drawn}
 
 
 def bound(train: Train) -> Train:

@@ -18,7 +18,11 @@ VERSION = "https://json-schema.org/draft/2020-12/schema"
 NAME = {"type": "string"}
 NULL = {"type": "null"}
 COUNT = {"type": "integer", "minimum": 1}
-FACTS = {"shape": {"anyOf": [NAME, {"$ref": "#/$defs/sizes"}]}, "published": {"$ref": "#/$defs/published"}}
+FACTS = {
+    "shape": {"anyOf": [NAME, {"$ref": "#/$defs/sizes"}]},
+    "published": {"$ref": "#/$defs/published"},
+    "weights": {"anyOf": [NAME, NULL]},
+}
 """What a model says of itself beside its parts."""
 
 
@@ -36,6 +40,7 @@ def schema(registry) -> dict[str, Any]:
         "comparison": comparison(),
     }
     sections = {
+        "include": many(NAME, 0),
         "plugins": {"anyOf": [many(NAME, 0), closed({key: many(NAME, 0) for key in ("files", "require", "disable")})]},
         "defaults": closed({slot: value(slot) for slot in DEFAULTED}),
         "shapes": each(named("shape")),

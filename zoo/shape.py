@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from .faults import Fault, SpecError
 from .signature import Field, Grows, fields_of, grown
 
+IDS = ("pad", "bos", "eos", "mask")
+"""The reserved tokens."""
 WIDTH_STEP = 8
 """A model that is scaled has heads of a multiple of this width."""
 MOST = 100
@@ -40,7 +42,7 @@ class Shape:
 
     def __post_init__(self):
         sizes = ("d_model", "n_heads", "n_layers", "max_len", "vocab_size", "head_dim", "d_ff", "d_embed")
-        at_least = {**dict.fromkeys(sizes, 1), **dict.fromkeys(("pad", "bos", "eos", "mask"), 0)}
+        at_least = {**dict.fromkeys(sizes, 1), **dict.fromkeys(IDS, 0)}
         faults = [
             Fault(f"{name} is {value}; it should be at least {low}", (name,))
             for name, low in at_least.items()

@@ -49,6 +49,14 @@ class SlotOf:
     slot: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """Marks a path: a relative one starts at the folder of the file in which it is written."""
+
+
+FilePath = Annotated[str, Beside()]
+
+
 class Part:
     """`expert: Part["ffn"] = "name"`: an option that is a part. The constructor receives a factory for it."""
 
@@ -101,6 +109,10 @@ class Field:
     annotation: Any
     default: Any = REQUIRED
     slot: str | None = None
+
+    @property
+    def is_path(self) -> bool:
+        return bool(marks(self.annotation, Beside))
 
     @property
     def size(self) -> Grows | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from .faults import Fault, Path, SpecError
 from .hooks import SLOTS
 from .shape import Shape
-from .signature import Part, show
+from .signature import Part, constructor, show
 
 MODEL_SLOTS = (
     "architecture", "embedding", "position", "norm", "residual", "attention", "cross", "kernel", "ffn", "head",
@@ -47,7 +48,9 @@ class Node:
 
     def seen_from(self, node: Node) -> Node:
         """This value, but with its faults shown at `node` if that stands in another document: the one to mend."""
-        return self if self.document is node.home else dataclasses.replace(self, document=Elsewhere(node))
+        if self.document is node.home:
+            return self
+        return dataclasses.replace(self, document=Elsewhere(node, self.document))
 
     @property
     def fits_any(self) -> bool:
@@ -59,6 +62,13 @@ class Node:
         """The document in which faults of this value are shown."""
         return self.document.node.home if isinstance(self.document, Elsewhere) else self.document
 
+    def beside(self, path: str) -> str:
+        """A path that stands here, from the folder of the file in which it is written."""
+        document = self.document
+        while isinstance(document, Elsewhere):
+            document = document.written
+        return str((FilePath(document.name).parent if document else FilePath()).joinpath(path).absolute())
+
     def plain(self) -> Any:
         """The value without any node in it."""
         if isinstance(self.value, Mapping):
@@ -68,9 +78,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A document whose faults are shown at a node of another one."""
+    """The document `written`, whose faults are shown at a node of another one."""
 
     node: Node
+    written: Any = None
 
     def where(self, path: Path, key: bool = False) -> str:
         return self.node.fault("").where
@@ -104,6 +115,11 @@ class PartSpec:
         told = {k: v for k, v in own.items() if k not in self.defaults or self.defaults[k] != v}
         words = [f"{k}={v.label() if isinstance(v, PartSpec) else show(v)}" for k, v in told.items()]
         return " ".join([self.name, *words])
+
+    def files(self) -> Iterator[str]:
+        """The files that its options name."""
+        fields = constructor(self.target, self.slot).options if self.target else {}
+        yield from (v for k, v in self.options.items() if v is not None and k in fields and fields[k].is_path)
 
     def parts(self) -> Iterator[PartSpec]:
         """This part and all parts in its options."""
@@ -181,7 +197,8 @@ class Published:
 @dataclass(frozen=True)
 class ModelSpec:
     """A part for every slot of a model. `given` are the slots that the user wrote, the others are defaults. `shape`
-    holds the model's own sizes, if it has such, and `published` what is known of it at these.
+    holds the model's own sizes, if it has such, and `published` what is known of it at these. `weights` is the file of
+    tensors from which a run starts.
     """
 
     slots: Mapping[str, SlotSpec]
@@ -189,6 +206,7 @@ class ModelSpec:
     given: frozenset[str] = field(default=frozenset(), compare=False)
     shape: Shape | None = field(default=None, compare=False)
     published: Published | None = field(default=None, compare=False)
+    weights: str | None = None
     node: Node = field(default=Node(None), compare=False, repr=False)
 
     @property
@@ -217,8 +235,8 @@ class ModelSpec:
         return (p for slot in self.slots.values() for p in slot.parts())
 
     def plain(self) -> dict:
-        share = {"share": self.share} if self.share else {}
-        return {**{name: slot.plain() for name, slot in self.slots.items()}, **share}
+        more = {"share": self.share, "weights": self.weights}
+        return {name: slot.plain() for name, slot in self.slots.items()} | {k: v for k, v in more.items() if v}
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_file, save_model
 from torch import Tensor, nn
 
+from .faults import SpecError
 from .runs import replace
 
 
@@ -64,6 +69,57 @@ def unflatten(optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> N
         index, _, name = key.partition(".")
         state.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict({"state": state, "param_groups": facts["groups"]})
+
+
+def fitting(model: nn.Module, path: str | Path) -> tuple[list[str], list[str]]:
+    """The model's own tensors that a file has, under the same name and of the same shape, and the others.
+
+    Raises `SpecError` for a file that cannot be read, and for one that has none.
+    """
+    own = own_tensors(model)
+    with opened(path) as file:
+        names = set(file.keys())
+        fits = [n for n, x in own.items() if n in names and file.get_slice(n).get_shape() == list(x.shape)]
+    if not fits:
+        raise SpecError(f"{path} has none of the model's tensors; one of another library comes in by 'zoo import'")
+    return fits, [name for name in own if name not in fits]
+
+
+@torch.no_grad()
+def begin(model: nn.Module, path: str | Path) -> list[str]:
+    """Start from the tensors of a file wherever they fit; returns the names of those that keep their drawn values."""
+    fits, rest = fitting(model, path)
+    own = own_tensors(model)
+    with opened(path) as file:
+        for name in fits:
+            own[name].copy_(file.get_tensor(name))
+    return rest
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Any]:
+    """A file of safetensors. Raises `SpecError`."""
+    try:
+        file = safe_open(str(path), framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise SpecError(f"{path} cannot be read: {error}") from error
+    with file:
+        yield file
+
+
+def digest(path: str | Path) -> str:
+    """The sha256 of a file, as text. Raises `SpecError`."""
+    try:
+        state = Path(path).stat()
+        return digested(str(path), state.st_mtime_ns, state.st_size)
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+
+
+@functools.cache
+def digested(path: str, changed: int, size: int) -> str:
+    with open(path, "rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 @torch.no_grad()
