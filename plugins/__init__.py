@@ -11,22 +11,28 @@ AINSLIE = "Ainslie et al. 2023, arXiv:2305.13245"
 ARORA = "Arora et al. 2023, arXiv:2312.04927"
 BA = "Ba et al. 2016, arXiv:1607.06450"
 BACHLECHNER = "Bachlechner et al. 2020, arXiv:2003.04887"
+BAHDANAU = "Bahdanau et al. 2014, arXiv:1409.0473"
 BENGIO = "Bengio et al. 2003, JMLR 3:1137-1155"
 CHEN = "Chen et al. 2023, arXiv:2306.15595"
+CHO = "Cho et al. 2014, arXiv:1406.1078"
 DAO = "Dao et al. 2022, arXiv:2205.14135"
 DAUPHIN = "Dauphin et al. 2016, arXiv:1612.08083"
 DEEPSEEK_V2 = "DeepSeek-AI 2024, arXiv:2405.04434"
 DEEPSEEK_V3 = "DeepSeek-AI 2024, arXiv:2412.19437"
 DEVLIN = "Devlin et al. 2018, arXiv:1810.04805"
 DING = "Ding et al. 2021, arXiv:2105.13290"
+ELMAN = "Elman 1990, Cognitive Science 14(2):179-211"
 FEDUS = "Fedus et al. 2021, arXiv:2101.03961"
 GEHRING = "Gehring et al. 2017, arXiv:1705.03122"
 GRATTAFIORI = "Grattafiori et al. 2024, arXiv:2407.21783"
 GRAVES = "Graves et al. 2014, arXiv:1410.5401"
 GREFENSTETTE = "Grefenstette et al. 2015, arXiv:1506.02516"
+GU = "Gu and Dao 2023, arXiv:2312.00752"
 HAVIV = "Haviv et al. 2022, arXiv:2203.16634"
 HENDRYCKS = "Hendrycks and Gimpel 2016, arXiv:1606.08415"
+HOCHREITER = "Hochreiter and Schmidhuber 1997, Neural Computation 9(8):1735-1780"
 JIANG = "Jiang et al. 2024, arXiv:2401.04088"
+KATHAROPOULOS = "Katharopoulos et al. 2020, arXiv:2006.16236"
 KNESER = "Kneser and Ney 1995, ICASSP 1:181-184"
 LE_SCAO = "Le Scao et al. 2022, arXiv:2211.05100"
 LIU_2018 = "Liu et al. 2018, arXiv:1801.10198"
@@ -142,6 +148,26 @@ ATTENTIONS = family(
     ("none", "nothing", "No attention: each token is treated alone."),
 )
 
+RECURRENT = family(
+    "attention",
+    ("rnn", "Recurrent", "One hidden vector, made anew from itself and each token.", ELMAN, {"cell": "rnn"}),
+    ("lstm", "Recurrent", "A hidden vector and a memory, with gates between the two.", HOCHREITER, {"cell": "lstm"}),
+    ("gru", "Recurrent", "A hidden vector that gates renew in part at each token.", CHO, {"cell": "gru"}),
+    module="recurrent",
+)
+
+LINEAR = family(
+    "attention",
+    ("linear", "LinearAttention", "Products of positive features, no softmax: one sum is all it keeps.", KATHAROPOULOS),
+    module="linear",
+)
+
+STATE_SPACES = family(
+    "attention",
+    ("mamba", "Mamba", "A state space whose input decides what is kept; stands with ffn none.", GU),
+    module="statespace",
+)
+
 LATENT = family(
     "attention",
     ("mla", "Latent", "Keys and values come from one narrow vector per token, all that is cached.", DEEPSEEK_V2),
@@ -153,6 +179,7 @@ KERNELS = family(
     ("naive", "Naive", "softmax(q k^T) v as it is written: the oracle that every kernel is held to.", VASWANI),
     ("flash", "Flash", "PyTorch's fused scaled_dot_product_attention: the scores are never stored.", DAO),
     ("tiled", "Tiled", "Blocks and an online softmax in plain PyTorch: memory linear in the length.", RABE),
+    ("additive", "Additive", "Scores by a small network, w tanh(q + k), in place of a product.", BAHDANAU),
     ("auto", "auto", "The fastest kernel that can carry what the attention and the position need."),
 )
 
@@ -207,6 +234,7 @@ TOKENIZERS = family(
     ("byte", "Byte", "One token per UTF-8 byte: nothing is unknown, but texts are long.", XUE),
     ("char", "Char", "One token per character of the training text."),
     ("bpe", "Bpe", "Merges the most frequent neighbours until the vocabulary is full.", SENNRICH),
+    ("pretrained", "Pretrained", "A tokenizer that others trained, from a tokenizer.json."),
 )
 
 OPTIMIZERS = family(
@@ -231,20 +259,30 @@ REFERENCES = family(
 CHECKPOINTS = family(
     "checkpoint",
     *((name, "Table", summary, "", {"table": name}) for name, summary in (
+        ("albert", "ALBERT: one layer used over and over, a narrow embedding."),
+        ("bart", "BART: the Transformer of 2017 with learned positions and a norm on the embedding."),
+        ("bert", "BERT as it recovers hidden tokens."),
         ("cohere", "Command-R: attention and FFN behind one norm, scaled logits."),
         ("gemma", "Gemma: scaled input, gains of 1 + w, wide heads."),
         ("gpt-neox", "GPT-NeoX and Pythia: attention and FFN side by side, each behind its norm."),
         ("gpt2", "GPT-2: learned positions, one matrix for query, key and value."),
         ("llama", "LLaMA 1 to 3, and all that took over its names."),
+        ("marian", "Marian, which is the Transformer of 2017."),
+        ("mbart", "mBART: BART with the norms in front."),
         ("mistral", "Mistral: LLaMA with a sliding window."),
+        ("modernbert", "ModernBERT: windows in two of three layers, rotary positions of two bases."),
         ("nemotron", "Nemotron: squared ReLU, layer norms with gains of 1 + w."),
         ("olmo", "OLMo: LLaMA with norms that have nothing to train."),
         ("olmo2", "OLMo 2: norms after the steps, queries and keys normalised."),
+        ("pegasus", "Pegasus: the Transformer of 2017 with the norms in front."),
         ("qwen2", "Qwen 2 and 2.5: LLaMA with biases on query, key and value."),
         ("qwen3", "Qwen 3: LLaMA with queries and keys normalised per head."),
+        ("roberta", "RoBERTa: BERT with positions that begin after the id of the pad."),
         ("smollm3", "SmolLM3: LLaMA in which every fourth layer has no positions."),
         ("stablelm", "StableLM: layer norms, a quarter of each head rotated."),
         ("starcoder2", "StarCoder2: norms and biases of GPT-2, the rest of LLaMA."),
+        ("t5", "T5: scores that are not scaled, distances told by one table per stack."),
+        ("t5-v1.1", "T5 v1.1: a gated step, a head that reads states as they are."),
     )),
 )
 # fmt: on
@@ -253,7 +291,7 @@ CHECKPOINTS = family(
 @hookimpl
 def zoo_variants() -> list[Variant]:
     return [
-        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *LATENT, *KERNELS, *EMBEDDINGS, *HEADS,
-        *ARCHITECTURES,
+        *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *RECURRENT, *LINEAR, *STATE_SPACES, *LATENT,
+        *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
         *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES, *CHECKPOINTS,
     ]  # fmt: skip

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from zoo.signature import FilePath
 from zoo.tasks import SPECIALS, Tokenizer
 
 
@@ -127,6 +130,87 @@ class Bpe(Tokenizer):
         from tokenizers import Tokenizer
 
         self.settle(Tokenizer.from_str(json.dumps(expect(text, "bpe")["model"])))
+
+
+class Pretrained(Tokenizer):
+    """A tokenizer that others trained, from a `tokenizer.json` of the library tokenizers, which a `file` holds.
+
+    Its ids are its own; nothing is put around a text, and the names of its reserved tokens are text like any other.
+    `vocab_size` is the number of rows of a model's table, where that has more than the tokenizer has ids. Every text
+    comes back exactly where it works on bytes and changes nothing before. Raises `ValueError` for a file that it
+    cannot read, and for a vocabulary that is too small.
+    """
+
+    def __init__(self, *, file: FilePath, vocab_size: int | None = None):
+        try:
+            text = Path(file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{file} cannot be read: {error}") from error
+        self.settle(text, vocab_size, file)
+
+    def settle(self, text: str, vocab_size: int | None, name: str) -> None:
+        from tokenizers import Tokenizer
+
+        try:
+            self.model = Tokenizer.from_str(text)
+        except Exception as error:  # the library raises nothing narrower
+            raise ValueError(f"{name} holds no tokenizer: {error}") from error
+        self.model.no_truncation()
+        self.model.no_padding()
+        self.model.encode_special_tokens = True
+        saved = json.loads(text)
+        words = {id: word for word, id in self.model.get_vocab().items()}
+        reserved = {token["id"] for token in saved.get("added_tokens", ()) if token["special"]}
+        own = max(words) + 1
+        if vocab_size is not None and vocab_size < own:
+            raise ValueError(f"vocab_size is {vocab_size}; {name} has ids up to {own - 1}")
+        self.vocab_size = vocab_size or own
+        spell = spelling((saved.get("decoder") or {}).get("type"))
+        self.pieces = [spell(words[i]) if i in words and i not in reserved else b"" for i in range(self.vocab_size)]
+        self.lossless = works_on_bytes(saved)
+        self.bytes = [len(piece) for piece in self.pieces] if self.lossless else None
+
+    def train(self, texts: Iterable[str]) -> None:
+        pass
+
+    def encode(self, text: str) -> list[int]:
+        with one_thread():
+            return self.model.encode(text, add_special_tokens=False).ids
+
+    def piece(self, id: int) -> bytes:
+        return self.pieces[id]
+
+    def save(self) -> str:
+        return json.dumps(
+            {"tokenizer": "pretrained", "vocab_size": self.vocab_size, "model": json.loads(self.model.to_str())}
+        )
+
+    def restore(self, text: str) -> None:
+        saved = expect(text, "pretrained")
+        self.settle(json.dumps(saved["model"]), saved["vocab_size"], "the saved tokenizer")
+
+
+def works_on_bytes(saved: dict) -> bool:
+    """Whether a saved tokenizer cuts the bytes of a text and adds or changes none."""
+    before = saved.get("pre_tokenizer") or {}
+    steps = before.get("pretokenizers", [before])
+    bytewise = [step for step in steps if step.get("type") == "ByteLevel"]
+    kept = all(step.get("type") in ("ByteLevel", "Split", "Digits") for step in steps)
+    plain = kept and bool(bytewise) and not any(step.get("add_prefix_space") for step in bytewise)
+    return plain and saved.get("normalizer") is None and (saved.get("decoder") or {}).get("type") == "ByteLevel"
+
+
+def spelling(decoder: str | None) -> Callable[[str], bytes]:
+    """What a word of a vocabulary stands for in a text, by the way in which its tokenizer decodes."""
+    byte = byte_of_char()
+    if decoder == "ByteLevel":
+        return lambda word: b"".join(bytes([byte[c]]) if c in byte else c.encode() for c in word)
+    if decoder == "WordPiece":
+        return lambda word: (word[2:] if word.startswith("##") else f" {word}").encode()
+    single = re.compile(r"<0x([0-9A-F]{2})>")
+    return lambda word: (
+        bytes.fromhex(found[1]) if (found := single.fullmatch(word)) else word.replace("\u2581", " ").encode()
+    )
 
 
 def expect(text: str, kind: str) -> dict:
