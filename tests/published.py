@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 V = 37
 
@@ -18,7 +18,8 @@ class Row:
 
     `spread` is how far parameters are moved from where they start (matrices: so much over the root of their width),
     `attention` the path of transformers that is right, `segments` whether kinds of tokens are given, `fixed` names
-    parameters of transformers that are constants.
+    parameters of transformers that are constants. `positions` says whether transformers takes them (`told`), counts
+    real tokens itself (`counted`) or counts pads too (`slots`), so that a row padded on the left is another row.
     """
 
     family: str
@@ -28,6 +29,7 @@ class Row:
     attention: str = "eager"
     segments: bool = False
     fixed: tuple[str, ...] = ()
+    positions: Literal["told", "counted", "slots"] = "told"
 
 
 IDS = {"vocab_size": V, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -91,5 +93,56 @@ MODELS = {
     ),
     "gpt-neox-serial": Row(
         "gpt-neox", "GPTNeoXForCausalLM", NEOX | {"use_parallel_residual": False}
+    ),
+}  # fmt: skip
+
+BERT = IDS | {
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "max_position_embeddings": 64, "layer_norm_eps": 1e-2,
+}  # fmt: skip
+MODERN = {name: value for name, value in BERT.items() if name != "layer_norm_eps"} | {
+    "num_hidden_layers": 5, "norm_eps": 1e-2, "local_attention": 6, "cls_token_id": 1, "sep_token_id": 2,
+}  # fmt: skip
+T5 = {
+    "vocab_size": V, "d_model": 24, "d_kv": 5, "d_ff": 40, "num_heads": 4, "num_layers": 3, "num_decoder_layers": 2,
+    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "layer_norm_epsilon": 1e-2,
+}  # fmt: skip
+BART = IDS | {
+    "d_model": 24, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 40, "decoder_ffn_dim": 56, "max_position_embeddings": 64, "decoder_start_token_id": 2,
+}  # fmt: skip
+SINES = ("embed_positions.weight",)
+
+MODELS |= {
+    "bert": Row("bert", "BertForMaskedLM", BERT, segments=True),
+    "bert-tanh": Row("bert", "BertForMaskedLM", BERT | {"hidden_act": "gelu_new", "type_vocab_size": 3}, segments=True),
+    "roberta": Row("roberta", "RobertaForMaskedLM", BERT, segments=True, positions="counted"),
+    "albert": Row("albert", "AlbertForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
+    "modernbert": Row("modernbert", "ModernBertForMaskedLM", MODERN),
+    "modernbert-biased": Row(
+        "modernbert", "ModernBertForMaskedLM",
+        MODERN | {
+            "attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True, "decoder_bias": False,
+            "layer_types": ["sliding_attention", "full_attention"] * 2 + ["full_attention"],
+        },
+    ),
+    "t5": Row("t5", "T5ForConditionalGeneration", T5),
+    "t5-v1.1": Row(
+        "t5-v1.1", "T5ForConditionalGeneration",
+        T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, spread=0.2,
+    ),
+    "bart": Row("bart", "BartForConditionalGeneration", BART, positions="slots"),
+    "bart-scaled": Row(
+        "bart", "BartForConditionalGeneration", BART | {"scale_embedding": True, "activation_function": "relu"},
+        positions="slots",
+    ),
+    "mbart": Row("mbart", "MBartForConditionalGeneration", BART, positions="slots"),
+    "marian": Row(
+        "marian", "MarianMTModel", BART | {"scale_embedding": True, "activation_function": "swish"}, fixed=SINES,
+        positions="slots",
+    ),
+    "pegasus": Row(
+        "pegasus", "PegasusForConditionalGeneration", BART | {"scale_embedding": True, "activation_function": "relu"},
+        fixed=SINES, positions="slots",
     ),
 }  # fmt: skip

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from . import rename, yaml
 from .faults import Fault, SpecError, nearest
 from .parts import Architecture
-from .shape import Shape
-from .signature import show
+from .shape import IDS, Shape
+from .signature import RESERVED, show
 from .spec import MODEL_SLOTS, WHOLE, ModelSpec
 from .template import (
     WIDTHS,
@@ -32,21 +32,19 @@ from .template import (
     nested,
 )
 
-MAPPINGS = ("config", "defaults", "older", "shape", "model", "sizes")
-SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix")
-IDS = ("pad", "bos", "eos", "mask")
-"""Sizes of a shape that another library may leave open, or give as a list of which the first counts."""
-
+MAPPINGS = ("config", "defaults", "equal", "older", "shape", "model", "sizes")
+SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix", "tokenizer")
 
 class Family:
     """How another library configures and names the models of one kind: a table in YAML.
 
-    `config` holds settings that every model of the kind has; `defaults` what a setting is where it is not written;
-    `idle` lists settings that change nothing in a trained model; `older` leads from old spellings to new ones. `shape`
-    and `model` are what the zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a
-    setting the tensor of ours whose last axis tells it. `names` are the rules of `zoo.rename`, `ignore` patterns of
-    tensors that are constants, `prefix` what the names of a model without a head lack. `like` names a table beside
-    this one, which these sections change. Raises `SpecError` for a table that cannot be.
+    `config` holds settings that every model of the kind has; `defaults` what a setting is where it is not written, `$b`
+    being what b is; `equal` leads from settings to those that they cannot differ from here; `idle` lists settings that
+    change nothing in a trained model; `older` leads from old spellings to new ones. `shape` and `model` are what the
+    zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a setting the tensor of ours
+    whose last axis tells it. `names` are the rules of `zoo.rename`, `ignore` patterns of tensors that are constants,
+    `prefix` what the names of a model without a head lack. `like` names a table beside this one, which these sections
+    change. Raises `SpecError` for a table that cannot be.
     """
 
     def __init__(self, path: str | Path):
@@ -55,6 +53,7 @@ class Family:
         self.table = {key: table.get(key) or {} for key in MAPPINGS}
         self.idle = set(table.get("idle", ()))
         self.prefix = table.get("prefix", "")
+        self.reader = table.get("tokenizer")
         try:
             self.rules = rename.read_rules(table.get("names", ""))
         except ValueError as error:
@@ -71,13 +70,16 @@ class Family:
     def settings(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> dict[str, Any]:
         """All settings of a configuration by dotted names. Raises `SpecError` for those that the table cannot take."""
         given = flat(modern(config, self.table["older"]))
-        out = {**self.table["defaults"], **given}
-        faults = []
+        out = self.completed({**self.table["defaults"], **given})
+        faults = [
+            f"{name} is {show(out[name])} and {other} {show(out[other])}; here they are one"
+            for name, other in self.table["equal"].items() if name in out and out[name] != out.get(other)
+        ]  # fmt: skip
         for name, fact in self.table["config"].items():
             found = out.setdefault(name, fact)
             if name != "architectures" and found != fact and name not in ignore:
                 faults.append(f"{name} is {show(found)}; {self.name} has {show(fact)}")
-        known = self.variables | self.table["config"].keys() | self.idle | set(ignore)
+        known = self.variables | self.table["config"].keys() | self.table["equal"].keys() | self.idle | set(ignore)
         for name, value in given.items():
             inside = isinstance(value, Mapping) and any(k.startswith(f"{name}.") for k in known)
             outer = {name[:i] for i, c in enumerate(name) if c == "."}
@@ -85,6 +87,15 @@ class Family:
                 faults.append(f"{name} is {show(value)}, and nothing is known of that setting{nearest(name, known)}")
         if faults:
             raise SpecError([Fault(text) for text in faults])
+        return out
+
+    def completed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings, and those that are open as their defaults refer to others."""
+        out = dict(settings)
+        for name, value in self.table["defaults"].items():
+            other = expression(value) if isinstance(value, str) else None
+            if other and other.name in out and out.get(name) in (None, value):
+                out[name] = other.value(out)
         return out
 
     def read(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> tuple[dict, dict]:
@@ -102,12 +113,17 @@ class Family:
             return None
 
         shape = {name: filled(template, 0) for name, template in self.table["shape"].items()}
+        # A model may have several tokens that end a text; the first is the one that it writes.
         shape |= {name: shape[name][0] for name in IDS if isinstance(shape.get(name), list)}
         shape = {name: value for name, value in shape.items() if value is not None}
         model = {slot: filled(template, shape.get("n_layers", 0)) for slot, template in self.table["model"].items()}
         if faults:
             raise SpecError(dict.fromkeys(faults))
         return model, shape
+
+    def tokenizer(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The part that reads the file in which a folder of this kind keeps its tokenizer; None if there is no such."""
+        return fill(self.reader, {**self.table["defaults"], **flat(config)}) if self.reader else None
 
     def take(self, theirs: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
         """Their tensors under our names, each once. Raises `SpecError` for all that is missing, over or misshapen."""
@@ -164,7 +180,9 @@ class Family:
             faults.append(mismatch.text(self.name))
         if faults:
             raise SpecError([Fault(text) for text in dict.fromkeys(faults)])
-        return nested({**self.table["config"], **gathered(settings.found)})
+        found = self.completed(gathered(settings.found))
+        equal = {name: found[other] for name, other in self.table["equal"].items()}
+        return nested({**self.table["config"], **found, **equal})
 
     def sizes(self, shape: Shape) -> Iterator[tuple]:
         """What each size of the shape should be; head and embedding widths as they come out."""
@@ -175,13 +193,13 @@ class Family:
                 yield template, have[name], f"shape.{name}", "", 0
 
     def parts(self, spec: ModelSpec, model: Architecture) -> Iterator[tuple]:
-        """What each part of each layer should be."""
+        """What each part of each layer should be, in the order of the table: what comes first settles a choice."""
         templates = self.table["model"]
         yield templates.get("share"), spec.share, "share", "", 0
         for stack in model.stacks:
             built = getattr(model, stack)
-            crossed = "cross" in built.layers[0].steps
-            for slot in (s for s in MODEL_SLOTS if s in templates or (s == "cross" and crossed)):
+            crossed = ["cross"] if "cross" in built.layers[0].steps else []
+            for slot in (s for s in dict.fromkeys([*templates, *crossed]) if s in MODEL_SLOTS):
                 kind = "attention" if slot == "cross" else slot
                 layered = spec.slots.get(slot, spec.slots[kind]).of(stack)
                 for layer in range(1 if slot in WHOLE else built.depth) if layered else ():
@@ -252,7 +270,7 @@ def inherited(path: Path) -> dict[str, Any]:
 
 def changed(old: Any, new: Any) -> Any:
     """A part of the table beneath, changed by options without a name."""
-    if not isinstance(new, Mapping) or "name" in new or choice(new):
+    if not isinstance(new, Mapping) or new.keys() & set(RESERVED) or choice(new):
         return new
     return {**(old if isinstance(old, Mapping) else {"name": old}), **new}
 
