@@ -35,6 +35,7 @@ from .template import (
 MAPPINGS = ("config", "defaults", "equal", "older", "shape", "model", "sizes")
 SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix", "tokenizer")
 
+
 class Family:
     """How another library configures and names the models of one kind: a table in YAML.
 
@@ -43,7 +44,8 @@ class Family:
     change nothing in a trained model; `older` leads from old spellings to new ones. `shape` and `model` are what the
     zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a setting the tensor of ours
     whose last axis tells it. `names` are the rules of `zoo.rename`, `ignore` patterns of tensors that are constants,
-    `prefix` what the names of a model without a head lack. `like` names a table beside this one, which these sections
+    `prefix` what the names of a model without a head lack, `tokenizer` the part that reads the tokenizer beside the
+    weights. `like` names a table beside this one, which these sections
     change. Raises `SpecError` for a table that cannot be.
     """
 

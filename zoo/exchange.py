@@ -13,17 +13,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from . import yaml
 from .builder import make, sketch
 from .checkpoint import Family
 from .faults import SpecError, nearest
 from .library import Library
 from .parts import Architecture
 from .registry import Registry
+from .runner import MODEL, Trained
 from .runs import replace, write_json
 from .shape import Shape
 from .spec import ModelSpec, Node
 
-CONFIG, TENSORS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+CONFIG, TENSORS, WEIGHTS = "config.json", "model.safetensors", "weights.safetensors"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 
 
@@ -61,10 +63,10 @@ class Found:
     config: dict[str, Any]
     tensors: Files
 
-    @property
-    def tokenizer(self) -> Path | None:
-        path = self.folder / TOKENIZER
-        return path if path.exists() else None
+    def tokenizer(self, kind: Family) -> dict[str, Any] | None:
+        """What reads the tokenizer of the folder, if it has one of the form that the family knows."""
+        part = kind.tokenizer(self.config)
+        return part if part and (self.folder / part["file"]).is_file() else None
 
 
 def look(path: Path) -> Found:
@@ -154,6 +156,41 @@ def take(found: Found, library: Library, name: str | None = None, ignore: tuple[
     return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
 
 
+def told(imported: Imported, found: Found) -> list[str]:
+    """What an imported model is, in lines."""
+    spec, tensors = imported.spec, imported.tensors.values()
+    tokenizer = found.tokenizer(imported.family)
+    facts = {slot: value.label() for slot, value in spec.slots.items() if slot in imported.model}
+    facts |= {"share": str(spec.share)} if spec.share else {}
+    facts["shape"] = ", ".join(f"{name} {value}" for name, value in imported.sizes.items())
+    dtypes = ", ".join(sorted({str(x.dtype).removeprefix("torch.") for x in tensors}))
+    facts["weights"] = f"{sum(x.numel() for x in tensors):,} numbers in {len(tensors)} tensors of {dtypes}"
+    facts["tokenizer"] = tokenizer["file"] if tokenizer else "none beside the weights"
+    width = max(map(len, facts))
+    return [f"{found.folder}: {imported.family.name}", *(f"  {name:{width}}  {text}" for name, text in facts.items())]
+
+
+def fitting(run: Trained, name: str | None) -> Family:
+    """The family of that name, or the one that has an equivalent of everything in a model. Raises `SpecError`."""
+    registry = run.library.registry
+    if name is not None:
+        return family(registry, name)
+    found, refused = [], {}
+    for kind_name, kind in families(registry).items():
+        try:
+            kind.config(run.spec, run.model, registry)
+            kind.pairs(run.model)
+        except SpecError as error:
+            refused[kind_name] = error
+        else:
+            found.append(kind)
+    if not found:
+        near = min(refused, key=lambda name: len(refused[name].faults))
+        said = "\n".join(f"  {fault.text}" for fault in refused[near].faults)
+        raise SpecError(f"no family has an equivalent of this model; the nearest is {near}:\n{said}")
+    return found[0]
+
+
 @torch.no_grad()
 def load(imported: Imported, registry: Registry) -> Architecture:
     """The module with its weights, in evaluation mode."""
@@ -162,6 +199,26 @@ def load(imported: Imported, registry: Registry) -> Architecture:
     for name, x in imported.tensors.items():
         own[name].copy_(x)
     return model.eval()
+
+
+def write(imported: Imported, found: Found, folder: Path) -> None:
+    """Write a folder that describes the model in a file of the zoo and holds its weights and its tokenizer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: x.contiguous() for name, x in imported.tensors.items()}
+    replace(folder / WEIGHTS, lambda path: save_file(tensors, str(path)))
+    model = {**imported.model, "shape": imported.sizes, "weights": WEIGHTS}
+    document: dict[str, Any] = {"models": {label(folder): model}}
+    tokenizer = found.tokenizer(imported.family)
+    if tokenizer:
+        text = (found.folder / tokenizer["file"]).read_bytes()
+        replace(folder / tokenizer["file"], lambda path: path.write_bytes(text))
+        document["defaults"] = {"tokenizer": tokenizer}
+    replace(folder / MODEL, lambda path: path.write_text(yaml.dump(document), "utf-8"))
+
+
+def label(folder: Path) -> str:
+    """What a model is called after its folder."""
+    return folder.absolute().name
 
 
 def give(kind: Family, spec: ModelSpec, model: Architecture, registry: Registry, folder: Path) -> dict[str, Any]:

@@ -12,17 +12,20 @@ from typing import Any
 from .builder import bind, make, sketch
 from .compare import Comparison, RunSpec, read_run
 from .faults import SpecError
-from .library import Library, own_document
+from .library import Library, open_library, own_document
 from .measure import METRICS
 from .parts import Architecture
 from .plan import cost, prepared
 from .pool import Job
 from .registry import discover
 from .runs import Run, cores, write_json
-from .spec import ModelSpec, PartSpec, Train
+from .spec import ModelSpec, Node, PartSpec, Train
 from .tasks import Reference, Task
 from .train import device
-from .weights import digest, fitting, read_model
+from .weights import begin, digest, fitting, read_model
+
+MODEL = "model.yaml"
+"""The file beside weights that describes a model which was not trained here."""
 
 
 @dataclass(frozen=True)
@@ -67,26 +70,54 @@ def materialise(record: Mapping[str, Any]) -> Made:
     return Made(task, run.make_model(task, library.registry), bound(run.train))
 
 
-def model_of(record: Mapping[str, Any]) -> Architecture:
-    """The model of a record, its weights not yet loaded."""
-    run, library = reopen(record)
-    shape = replace(run.shape, vocab_size=record["data"]["vocab_size"])
-    return make(run.model, shape, seed=run.seed, registry=library.registry)
+@dataclass(frozen=True)
+class Trained:
+    """A model with its weights, in evaluation mode, and what it was made of."""
+
+    spec: ModelSpec
+    model: Architecture
+    library: Library
 
 
-def load(folder: str | os.PathLike):
-    """The trained model of a run folder, at its best weights on dev, in evaluation mode.
+def trained(folder: str | os.PathLike) -> Trained:
+    """The model of a run folder, at its best weights on dev, or of a folder that `zoo import` wrote.
 
     Raises `SpecError` if the folder holds no trained model.
     """
     run = Run(Path(folder))
     record = run.read()
+    if not record and (run.folder / MODEL).exists():
+        return described(run.folder / MODEL)
     if not run.weights.exists():
         state = f"its status is '{record['status']}'" if record else "it has no run.json"
         raise SpecError(f"{run.folder} holds no trained model; {state}")
-    model = model_of(record)
+    spec, library = reopen(record)
+    shape = replace(spec.shape, vocab_size=record["data"]["vocab_size"])
+    model = make(spec.model, shape, seed=spec.seed, registry=library.registry)
     read_model(model, run.weights)
-    return model.eval()
+    return Trained(spec.model, model.eval(), library)
+
+
+def described(path: Path) -> Trained:
+    """The one model that a file describes, with its weights. Raises `SpecError`."""
+    library = open_library(path)
+    names = list(library.documents[0].value.get("models", {}))
+    if len(names) != 1:
+        raise SpecError(f"{path} holds {len(names)} models; it should hold one")
+    reader = library.reader()
+    spec, shape = reader.sized(library.expand("model", Node(names[0]), reader), Node({}))
+    reader.finish()
+    if not spec.weights or not spec.shape:
+        raise SpecError(f"{path} says neither shape nor weights of '{names[0]}'")
+    model = make(spec, shape, registry=library.registry)
+    if drawn := begin(model, spec.weights):
+        raise SpecError(f"{spec.weights} lacks {', '.join(drawn)}")
+    return Trained(spec, model.eval(), library)
+
+
+def load(folder: str | os.PathLike):
+    """The trained model of a folder, in evaluation mode; see `trained`."""
+    return trained(folder).model
 
 
 def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | None:

@@ -28,6 +28,8 @@ COMMANDS = {
     "plan": ("runs:plan", "Show what would run and what it would cost."),
     "run": ("runs:run", "Train what is missing and print the table."),
     "report": ("tables:report", "Draw the table again from the runs."),
+    "import": ("weights:take", "Read a model of another library."),
+    "export": ("weights:give", "Write a trained model as another library reads it."),
     "check": ("check:check", "Hold variants to what every variant must do."),
     "new-plugin": ("scaffold:new_plugin", "Write a package for a variant of your own."),
 }
