@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,11 +139,29 @@ def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | 
 
 
 def start_of(spec: ModelSpec, model: Architecture) -> dict[str, Any] | None:
-    """The file that a model starts from, and which of its tensors are not in it."""
+    """The file that a model starts from, and which tensors one of the two has alone. Raises `SpecError`."""
     if spec.weights is None:
         return None
-    filled, drawn = fitting(model, spec.weights)
-    return {"file": spec.weights, "sha256": digest(spec.weights), "filled": len(filled), "drawn": drawn}
+    try:
+        fit = fitting(model, spec.weights)
+    except SpecError as error:
+        raise SpecError([spec.node.fault(fault.text, "weights") for fault in error.faults]) from error
+    counts = {"filled": len(fit.filled), "drawn": fit.drawn, "unused": fit.unused}
+    return {"file": spec.weights, "sha256": digest(spec.weights), **counts}
+
+
+def starts(jobs: Sequence[Job]) -> list[str]:
+    """A line for each row that starts from the weights of a file: what is in the model alone, and in the file alone."""
+    out = {}
+    for job in jobs:
+        facts = (job.run.read().get("model") or {}).get("weights")
+        if facts:
+            said = [f"{facts['filled']} tensors from {facts['file']}"]
+            for key, what in (("drawn", "drawn anew"), ("unused", "left in the file")):
+                names = dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in facts[key])
+                said += [f"{what}: {', '.join(names)}"] if names else []
+            out[job.name.partition(" · ")[0]] = "; ".join(said)
+    return [f"{name}: {text}" for name, text in out.items()]
 
 
 def bound(train: Train) -> Train:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,29 +72,37 @@ def unflatten(optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> N
     optimizer.load_state_dict({"state": state, "param_groups": facts["groups"]})
 
 
-def fitting(model: nn.Module, path: str | Path) -> tuple[list[str], list[str]]:
-    """The model's own tensors that a file has, under the same name and of the same shape, and the others.
+@dataclass(frozen=True)
+class Fit:
+    """Names of tensors: those that a model and a file share, those of the model alone and those of the file alone."""
 
-    Raises `SpecError` for a file that cannot be read, and for one that has none.
+    filled: list[str]
+    drawn: list[str]
+    unused: list[str]
+
+
+def fitting(model: nn.Module, path: str | Path) -> Fit:
+    """The tensors of a file that a model has under the same name and in the same shape.
+
+    Raises `SpecError` for a file that cannot be read, and for one that shares none.
     """
     own = own_tensors(model)
     with opened(path) as file:
-        names = set(file.keys())
-        fits = [n for n, x in own.items() if n in names and file.get_slice(n).get_shape() == list(x.shape)]
-    if not fits:
+        names = list(file.keys())
+        filled = [n for n in names if n in own and file.get_slice(n).get_shape() == list(own[n].shape)]
+    if not filled:
         raise SpecError(f"{path} has none of the model's tensors; one of another library comes in by 'zoo import'")
-    return fits, [name for name in own if name not in fits]
+    return Fit(filled, [n for n in own if n not in filled], [n for n in names if n not in filled])
 
 
 @torch.no_grad()
 def begin(model: nn.Module, path: str | Path) -> list[str]:
     """Start from the tensors of a file wherever they fit; returns the names of those that keep their drawn values."""
-    fits, rest = fitting(model, path)
-    own = own_tensors(model)
+    fit, own = fitting(model, path), own_tensors(model)
     with opened(path) as file:
-        for name in fits:
+        for name in fit.filled:
             own[name].copy_(file.get_tensor(name))
-    return rest
+    return fit.drawn
 
 
 @contextmanager

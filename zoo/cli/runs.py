@@ -49,13 +49,15 @@ def run(
     from .. import report
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
-    from ..runner import at_once, write_comparison
+    from ..runner import at_once, starts, write_comparison
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision}
     library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
     workers = workers or at_once(comparison)
     jobs = write_comparison(comparison, library, out, str(file))
+    for line in starts(jobs):
+        click.echo(line, err=True)
     with display(workers) as show:
         states = run_all(jobs, workers=workers, progress=show)
     report.main(out, [comparison.name], "terminal")
