@@ -1,12 +1,15 @@
 import math
+from dataclasses import dataclass
+from functools import partialmethod
 from types import SimpleNamespace
 
 import pytest
 import torch
 from small import VOCAB, Counting, Tiny, settings, tiny
 from torch import nn
+from torch._dynamo.utils import counters
 
-from zoo import measure, train, weights
+from zoo import build, measure, train, weights
 from zoo.parts import Batch
 from zoo.runs import Run
 from zoo.train import groups
@@ -20,7 +23,9 @@ def go(folder, model=None, task=None, seed=0, **changes):
     given = {k: changes.pop(k) for k in ("stop", "tick") if k in changes}
     model, run = tiny() if model is None else model, Run(folder)
     run.folder.mkdir(exist_ok=True)
-    result = train.train(model, Counting() if task is None else task, settings(**changes), seed=seed, folder=run, **given)
+    result = train.train(
+        model, Counting() if task is None else task, settings(**changes), seed=seed, folder=run, **given
+    )
     return SimpleNamespace(result=result, model=model, run=run, curve=run.lines())
 
 
@@ -110,6 +115,129 @@ def test_the_curve_holds_the_mean_since_the_line_before(tmp_path):
     expected = [sum(w * x for w, x in zip(weight[i : i + 3], loss[i : i + 3])) / sum(weight[i : i + 3]) for i in (0, 3)]
     assert column(third.curve, "loss") == pytest.approx(expected, rel=1e-6)
     assert column(third.curve, "step") == [3, 6]
+
+
+# penalties
+
+
+@dataclass(frozen=True)
+class Level:
+    """The mean square of all that was noted, times a weight."""
+
+    weight: float
+
+    def __call__(self, values):
+        return self.weight * torch.cat(values).square().mean()
+
+
+class Noting(Tiny):
+    """Notes the vectors of its targets under one name, in two parts."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, source, target, *, notes=None, **given):
+        if notes is not None:
+            parts = self.table(target).flatten(0, 1).split([target.numel() - 1, 1])
+            notes += [(Level(self.weight), part) for part in parts] + [("a tensor to look at", parts[0])]
+        return super().forward(source, target, **given)
+
+
+def noting(weight):
+    torch.manual_seed(0)
+    return Noting(weight)
+
+
+def test_a_penalty_is_added_to_the_objective_and_not_to_the_loss(tmp_path):
+    """Two notes under one name are judged together: 2 mean(l^2) with a slope of 4 l / 3."""
+
+    class Loud(Table):
+        def forward(self, source, target, notes=None, **given):
+            if notes is not None:
+                notes += [(Level(2.0), self.logits[:1]), (Level(2.0), self.logits[1:])]
+            return super().forward(source, target, **given)
+
+    batch = rows([[0, 1, 1, 2]], [[1, 1, 1, 1]])
+    logits = torch.tensor([0.3, -1.0, 0.5])
+    seen = go(tmp_path, Loud(logits.tolist()), Fixed(batch), steps=1, eval_every=1, optimizer=sgd, clip=None)
+    p, share = logits.softmax(0), torch.tensor([0.25, 0.5, 0.25])
+    loss = -(share * p.log()).sum().item()
+    assert column(seen.curve, "loss") == pytest.approx([loss], rel=1e-6)
+    assert column(seen.curve, "penalty") == pytest.approx([2 * logits.square().mean().item()], rel=1e-6)
+    slope = p - share + 4 * logits / 3
+    assert column(seen.curve, "grad_norm") == pytest.approx([slope.norm().item()], rel=1e-5)
+    after = seen.model.logits.detach().softmax(0)
+    assert column(seen.curve, "loss", "dev") == pytest.approx([-(share * after.log()).sum().item()], rel=1e-6)
+
+
+def test_accumulation_leaves_the_penalty_as_it_is(tmp_path):
+    at_once = go(tmp_path / "a", noting(3.0), batch_size=8)
+    split = go(tmp_path / "b", noting(3.0), batch_size=2, accumulate=4)
+    assert torch.allclose(vector(at_once.model), vector(split.model), atol=1e-6)
+    assert column(split.curve, "penalty") == pytest.approx(column(at_once.curve, "penalty"), rel=1e-5)
+    assert column(at_once.curve, "penalty")[-1] < 0.9 * column(at_once.curve, "penalty")[0]
+
+
+def test_without_a_penalty_nothing_changes(tmp_path):
+    plain, nil = go(tmp_path / "a", tiny()), go(tmp_path / "b", noting(0.0))
+    assert torch.equal(vector(plain.model), vector(nil.model))
+    assert column(plain.curve, "grad_norm") == column(nil.curve, "grad_norm")
+    assert not any("penalty" in line for line in plain.curve)
+
+
+def test_the_curve_holds_the_mean_penalty_since_the_line_before(tmp_path):
+    every = go(tmp_path / "a", noting(3.0), steps=6, batch_size=1)
+    third = go(tmp_path / "b", noting(3.0), steps=6, batch_size=1, log_every=3)
+    generator = torch.Generator().manual_seed(0)
+    weight = [Counting().batch(1, generator).weight.sum().item() for _ in range(6)]
+    found = column(every.curve, "penalty")
+    expected = [sum(w * x for w, x in zip(weight[i : i + 3], found[i:])) / sum(weight[i : i + 3]) for i in (0, 3)]
+    assert column(third.curve, "penalty") == pytest.approx(expected, rel=1e-6)
+
+
+def mixture(**options):
+    sizes = {"d_model": 8, "n_heads": 2, "n_layers": 3, "vocab_size": VOCAB, "max_len": 8}
+    return build({"ffn": {"name": "moe-sigmoid", "experts": 4, "correct": 0.01, **options}}, shape=sizes)
+
+
+def test_a_mixture_compiled_is_trained_as_it_is(tmp_path, monkeypatch):
+    plain = go(tmp_path / "a", mixture(), steps=6)
+    monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend="eager"))
+    torch._dynamo.reset()
+    counters.clear()
+    compiled = go(tmp_path / "b", mixture(), steps=6, compile=True)
+    assert column(compiled.curve, "penalty") == pytest.approx(column(plain.curve, "penalty"), rel=1e-5)
+    assert torch.allclose(vector(compiled.model), vector(plain.model), atol=1e-5)
+    assert len(column(plain.curve, "penalty")) == 6
+    assert counters["stats"]["unique_graphs"] == 2, "one for all layers while training, and one in eval mode"
+
+
+def test_a_mixture_resumed_goes_on_with_its_correction(tmp_path):
+    whole = go(tmp_path / "whole", mixture())
+    go(tmp_path / "parts", mixture(), stop=ticking(7))
+    parts = go(tmp_path / "parts", mixture())
+    assert torch.equal(vector(parts.model), vector(whole.model))
+    assert column(parts.curve, "penalty") == column(whole.curve, "penalty")
+    assert any(x.abs().max() > 0.02 for x in whole.model.buffers())
+
+
+def test_the_balance_loss_spreads_the_tokens(tmp_path):
+    """Two of four experts begin with a lead: a balanced router loses it, and another keeps it."""
+    busiest = []
+    for weight in (0.0, 0.3):
+        model = mixture(router_bias=True, balance=weight, correct=None)
+        for layer in model.decoder.layers:
+            layer.ffn.router.bias.data[:2] = 2.0
+        seen = go(tmp_path / str(weight), model, steps=100, lr=1e-2)
+        notes = []
+        for layer in model.decoder.layers:
+            layer.ffn.penalty = type(layer.ffn.penalty)(4, 2, 1.0)
+        measure.predict(model, next(Counting().batches("test", 10)), notes)
+        load = sum(value[0] for _, value in notes)
+        busiest.append((load.max() / load.sum()).item())
+        assert len(notes) == 3 and ("penalty" in seen.curve[1]) == (weight > 0)
+    assert busiest[1] < 0.33 < 0.42 < busiest[0], busiest
 
 
 # the step
@@ -294,7 +422,8 @@ class Breaking(Tiny):
 
 
 @pytest.mark.parametrize(
-    ("factor", "reason"), [(math.nan, "loss nan at step 8"), (math.inf, "loss nan at step 8"), (100.0, "at step 8, from")]
+    ("factor", "reason"),
+    [(math.nan, "loss nan at step 8"), (math.inf, "loss nan at step 8"), (100.0, "at step 8, from")],
 )
 def test_a_diverged_run_keeps_its_curve(tmp_path, factor, reason):
     torch.manual_seed(0)
@@ -425,7 +554,9 @@ def test_bfloat16_keeps_its_weights_in_float32(tmp_path):
     assert column(seen.curve, "loss", "dev")[-1] == pytest.approx(column(exact.curve, "loss", "dev")[-1], abs=0.02)
 
 
-@pytest.mark.parametrize(("units", "width", "expected"), [(True, 256, "bf16"), (True, 128, "fp32"), (False, 256, "fp32")])
+@pytest.mark.parametrize(
+    ("units", "width", "expected"), [(True, 256, "bf16"), (True, 128, "fp32"), (False, 256, "fp32")]
+)
 def test_auto_precision_asks_for_matrix_units_and_width(monkeypatch, units, width, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": units}, raising=False)
     model = SimpleNamespace(shape=SimpleNamespace(d_model=width))

@@ -112,24 +112,27 @@ class Stack(nn.Module):
         own = [
             AttentionContext(
                 position=p, q_at=at, k_at=k_at, mask=mask, cell=NO_CELL, bias=p.bias(at, k_at, self.causal),
-                ready=p.prepare(at), new_keep=keep, notes=notes, memo={}, shared=shared,
+                ready=p.prepare(at), new_keep=keep, memo={}, shared=shared,
             )
             for p in self.positions
         ]  # fmt: skip
-        cross = self.across(at, memory, memory_keep, keep, notes, shared)
+        cross = self.across(at, memory, memory_keep, keep, shared)
         for number, index in enumerate(self.position_of):
             layer = self.layers[number % len(self.layers)]
             base = {"attention": own[index], "cross": cross, "ffn": own[index]}
-            x = layer(x, memory, {s: replace(base[s], cell=cell(cache, number, s)) for s in layer.steps})
+            noted = None if notes is None else []  # its own, or compiled layers would differ by what was noted before
+            x = layer(x, memory, {s: replace(base[s], cell=cell(cache, number, s), notes=noted) for s in layer.steps})
+            if noted:
+                notes += noted
         return self.final(x)
 
-    def across(self, at, memory, memory_keep, keep, notes, shared) -> AttentionContext | None:
+    def across(self, at, memory, memory_keep, keep, shared) -> AttentionContext | None:
         """The context of cross-attention: no positions, no causality."""
         if memory is None:
             return None
         return AttentionContext(
             position=self.nowhere, q_at=at, k_at=count(memory, memory_keep), mask=Mask(keep=memory_keep), cell=NO_CELL,
-            new_keep=keep, notes=notes, memo={}, shared=shared,
+            new_keep=keep, memo={}, shared=shared,
         )  # fmt: skip
 
 

@@ -311,7 +311,10 @@ def precision(name: str, device: torch.device, model: nn.Module) -> str:
 
 def compile_layers(model: nn.Module) -> None:
     """Compile layer by layer, in place: less to compile than the whole, and the names of the weights stay."""
+    import torch._dynamo
+
     from .stack import Layer
 
+    torch._dynamo.config.capture_scalar_outputs = True  # or a part that reads a number from a tensor is many graphs
     for module in [m for m in model.modules() if isinstance(m, Layer)] or [model]:
         module.compile()
