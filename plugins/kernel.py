@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from zoo.parts import AttentionContext, Kernel
 
@@ -23,10 +23,30 @@ def spread(x: Tensor, n_heads: int) -> Tensor:  # [B, G, S, *] -> [B, H, S, *]
 def score(q: Tensor, k: Tensor, bias: Tensor | None, ctx: AttentionContext) -> Tensor:
     """cap(scale q kᵀ) + bias, with cap(s) = c tanh(s / c): [B, H, T, K], [B, G, S, K] -> [B, H, T, S]."""
     scale = q.shape[-1] ** -0.5 if ctx.scale is None else ctx.scale
-    scores = (q * scale) @ spread(k, q.shape[1]).transpose(-2, -1)
+    return settle((q * scale) @ spread(k, q.shape[1]).transpose(-2, -1), bias, ctx)
+
+
+def settle(scores: Tensor, bias: Tensor | None, ctx: AttentionContext) -> Tensor:
+    """cap(s) + bias, both where there are such."""
     if ctx.softcap is not None:
         scores = ctx.softcap * torch.tanh(scores / ctx.softcap)
     return scores if bias is None else scores + bias.to(scores.dtype)
+
+
+def weigh(scores: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
+    """softmax(s) v over the keys that may be seen: [B, H, T, S], [B, G, S, W] -> [B, H, T, W]."""
+    see = ctx.see()
+    if see is not None:
+        scores = scores.masked_fill(~see, torch.finfo(scores.dtype).min)
+    if ctx.sink is not None:
+        sink = ctx.sink.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
+        scores = torch.cat([scores, sink], -1)
+    weights = scores.softmax(-1)[..., : v.shape[2]]
+    if see is not None:  # a row that sees nothing came out uniform
+        weights = weights.masked_fill(~see, 0)
+    if ctx.dropout:
+        weights = F.dropout(weights, ctx.dropout)
+    return weights.to(v.dtype) @ spread(v, scores.shape[1])
 
 
 class Naive(Kernel):
@@ -43,19 +63,29 @@ class Naive(Kernel):
         super().__init__()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
-        scores = score(q, k, ctx.bias, ctx)
-        see = ctx.see()
-        if see is not None:
-            scores = scores.masked_fill(~see, torch.finfo(scores.dtype).min)
-        if ctx.sink is not None:
-            sink = ctx.sink.to(scores.dtype)[:, None, None].expand(*scores.shape[:-1], 1)
-            scores = torch.cat([scores, sink], -1)
-        weights = scores.softmax(-1)[..., : k.shape[2]]
-        if see is not None:  # a row that sees nothing came out uniform
-            weights = weights.masked_fill(~see, 0)
-        if ctx.dropout:
-            weights = F.dropout(weights, ctx.dropout)
-        return weights.to(v.dtype) @ spread(v, q.shape[1])
+        return weigh(score(q, k, ctx.bias, ctx), v, ctx)
+
+
+class Additive(Kernel):
+    """softmax(scale w·tanh(q + k) + bias) v, with a vector w per head; the scale is 1 unless the attention gives one.
+
+    Bahdanau et al. 2014, https://arxiv.org/abs/1409.0473. Each pair of a query and a key needs K hyperbolic tangents,
+    so all T x S x K of them are stored: no way is known to hide them from memory as in the tiled product. A query that
+    may see no key gives zeros.
+    """
+
+    honours = Naive.honours
+    effective = "additive"
+
+    def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(n_heads, head_dim) * head_dim**-0.5)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
+        pairs = torch.tanh(q[:, :, :, None] + spread(k, q.shape[1])[:, :, None])  # [B, H, T, S, K]
+        weight = self.weight if ctx.scale is None else self.weight * ctx.scale
+        scores = (pairs @ weight[:, None, :, None]).squeeze(-1)
+        return weigh(settle(scores, ctx.bias, ctx), v, ctx)
 
 
 class Flash(Kernel):

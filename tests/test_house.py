@@ -21,8 +21,8 @@ TABLES = sorted((ROOT / "plugins" / "checkpoints").glob("*.yaml"))
 BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(
-    "auto byte char constant copy learned linear logits naive none normed nothing parallel plain reverse scaled sort "
-    "table text tied tokens transform untied encoder-only decoder-only classification".split()
+    "additive auto byte char constant copy learned linear logits naive none normed nothing parallel plain reverse "
+    "scaled sort table text tied tokens transform untied encoder-only decoder-only classification".split()
 )
 """Names in the catalogue that are words of every program or of the field as a whole."""
 
