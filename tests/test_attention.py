@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F
 from contexts import context, keep
+from models import built
 from torch import nn
 
-from zoo.cache import Cell
+from zoo.cache import Cache, Cell
 from zoo.parts import Absent, Kernel, OutLinear, Position, Shape
 from zoo_plugins.attention import MultiHead, nothing
 from zoo_plugins.kernel import Flash, Naive, Tiled
@@ -263,6 +266,68 @@ def test_a_source_is_projected_once():
     assert torch.equal(again, first) and all(map(torch.equal, kept, cell.tensors()))
     other = memory.flip(1) + 1
     assert torch.equal(made(x, other, context(3, 7, cell=Cell(9))), made(x, other, context(3, 7)))
+
+
+# Softcap, sinks and windows against transformers
+
+
+def their_mask(T: int, window: int | None) -> torch.Tensor:
+    ahead = torch.arange(T)[:, None] - torch.arange(T)
+    allowed = (ahead >= 0) & (ahead < (window or T))
+    return torch.zeros(T, T).masked_fill(~allowed, -torch.inf)[None, None]
+
+
+def through(function, ours: MultiHead, x: torch.Tensor, window: int | None, **module) -> torch.Tensor:
+    """Our projections, with a function of transformers in place of the kernel."""
+    groups = ours.q.out_features // ours.k.out_features
+    told = SimpleNamespace(num_key_value_groups=groups, training=False, **module)
+    qkv = ours.split(ours.q(x)), ours.split(ours.k(x)), ours.split(ours.v(x))
+    given = {"softcap": ours.softcap} if ours.softcap else {}
+    scale = ours.scale or ours.head_dim**-0.5
+    out, _ = function(told, *qkv, their_mask(x.shape[1], window), dropout=0.0, scaling=scale, **given)
+    return ours.out(out.flatten(2))
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if "softcap" in k.honours])
+@pytest.mark.parametrize("window", [None, 3])
+def test_softcap_is_gemma2s(kernel, window):
+    gemma2 = pytest.importorskip("transformers.models.gemma2.modeling_gemma2")
+    ours, x = multi_head(kernel, kv_heads=2, softcap=2.0, scale=0.7, window=window), drawn(2, 9, 20)
+    right = through(gemma2.eager_attention_forward, ours, x, window)
+    torch.testing.assert_close(ours(x, x, context(9, 9, causal=True)), right, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if "sink" in k.honours])
+@pytest.mark.parametrize("window", [None, 3])
+def test_sinks_are_those_of_gpt_oss(kernel, window):
+    gpt_oss = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")
+    ours, x = multi_head(kernel, kv_heads=2, sinks=True, window=window), drawn(2, 9, 20)
+    nn.init.normal_(ours.sink, std=2.0)
+    right = through(gpt_oss.eager_attention_forward, ours, x, window, sinks=ours.sink)
+    got = ours(x, x, context(9, 9, causal=True))
+    torch.testing.assert_close(got, right, atol=2e-6, rtol=1e-5)
+    slopes = [torch.autograd.grad(out.square().sum(), ours.sink)[0] for out in (got, right)]
+    torch.testing.assert_close(*slopes, atol=2e-5, rtol=1e-4)
+
+
+# Windows with global layers between them
+
+
+def test_a_long_text_is_read_on_through_windows_and_global_layers():
+    """Twenty tokens past windows of 3: what lies outside is seen by the layers without one, and by no other."""
+    local = {"name": "mha", "window": 3}
+    ids = torch.randint(4, 17, (2, 24), generator=torch.Generator().manual_seed(0))
+    other = ids.clone()
+    other[:, 0] = torch.where(ids[:, 0] == 5, 6, 5)
+    seen = {}
+    for name, attention in {"mixed": [local, "mha"], "local": local}.items():
+        model = built({"max_len": 32, "n_layers": 4}, position="rope", attention=attention)
+        whole, cache = model.read(ids), Cache(24)
+        steps = [model.read(part, cache=cache) for part in ids.split([1] * 10 + [5, 1, 8], 1)]
+        torch.testing.assert_close(torch.cat(steps, 1), whole, atol=1e-10, rtol=1e-10)
+        seen[name] = (model.read(other) - whole).abs().amax((0, 2))
+    assert seen["mixed"].min() > 1e-6
+    assert seen["local"][:9].min() > 1e-6 and seen["local"][9:].max() == 0  # four layers reach 2 tokens each
 
 
 def test_nothing_is_a_step_that_is_left_out():
