@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
 
-.PHONY: demo test test-all bench clean
+.PHONY: demo test test-all planted bench clean
 
 demo: .venv/installed  ## train and compare five models on the text that Python ships
 	.venv/bin/zoo run registry.yaml quickstart
@@ -11,6 +11,10 @@ test: .venv/installed  ## the default test suite
 
 test-all: .venv/installed  ## also every combination of parts and every slow run
 	$(PYTEST) -n auto -m "exhaustive or not exhaustive"
+
+planted: .venv/installed  ## plant each bug of tests/planted.py, see it found, and write docs/planted.md
+	OMP_NUM_THREADS=1 .venv/bin/python tests/planted.py > docs/planted.new && mv docs/planted.new docs/planted.md
+	cat docs/planted.md
 
 bench: .venv/installed  ## timings of every variant side by side
 	$(PYTEST) benchmarks --benchmark-only

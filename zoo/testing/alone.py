@@ -70,7 +70,7 @@ def alone(subject: Subject) -> list[Alone]:
     reader = library.reader()
     part = reader.part(Node(subject.part, (subject.slot,)), subject.slot)
     reader.finish()
-    return [Alone(part, library, part.label() if subject.options else subject.label)]
+    return [Alone(part, library, f"{subject.slot}:{part.label()}" if subject.options else subject.label)]
 
 
 def among(subject: Subject, partners: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Alone]:

@@ -181,6 +181,20 @@ def hidden(case: Alone) -> str | None:
     return None
 
 
+def coverage(case: Alone) -> str | None:
+    """Bits per byte are of the whole text: the bytes of all targets that count in a split are those of its text."""
+    task = prepared(case)
+    if "bpb" not in task.metrics or task.has_source:
+        return "it has no bits per byte" if "bpb" not in task.metrics else "a part of its text is source"
+    read = task.data.read()
+    for split in SPLITS[1:]:
+        text = sum(len(example.target.encode()) for example in getattr(read, split))
+        scored = sum((b.weight * task.bytes[b.target]).sum().item() for b in task.batches(split, 7))
+        if scored != text:
+            case.fail(f"{split} was gone through: its {text} bytes should each be scored once, and {scored:g} are.")
+    return None
+
+
 class Uniform(nn.Module):
     """Gives every token the same chance."""
 
@@ -236,6 +250,6 @@ def learner(case: Alone, task: Task) -> tuple[nn.Module, Any]:
 
 TABLE = Table(
     cases,
-    table(batches, facts, generators, evaluation, splits, hidden, metrics, learnable),
+    table(batches, facts, generators, evaluation, splits, hidden, coverage, metrics, learnable),
     frozenset({"learnable"}),
 )
