@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from zoo.shape import IDS
 from zoo.signature import FilePath
 from zoo.tasks import SPECIALS, Tokenizer
 
@@ -131,6 +132,15 @@ class Bpe(Tokenizer):
 
         self.settle(Tokenizer.from_str(json.dumps(expect(text, "bpe")["model"])))
 
+    def shared(self) -> str:
+        saved = json.loads(self.model.to_str())
+        words = {word: SPECIALS + id for word, id in saved["model"]["vocab"].items()}
+        reserved = {f"<{name}>": id for id, name in enumerate(IDS)}
+        plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        saved["model"]["vocab"] = reserved | words
+        saved["added_tokens"] = [{"id": i, "content": w, **plain, "special": True} for w, i in reserved.items()]
+        return json.dumps(saved)
+
 
 class Pretrained(Tokenizer):
     """A tokenizer that others trained, from a `tokenizer.json` of the library tokenizers, which a `file` holds.
@@ -184,6 +194,9 @@ class Pretrained(Tokenizer):
         return json.dumps(
             {"tokenizer": "pretrained", "vocab_size": self.vocab_size, "model": json.loads(self.model.to_str())}
         )
+
+    def shared(self) -> str:
+        return self.model.to_str()
 
     def restore(self, text: str) -> None:
         saved = expect(text, "pretrained")

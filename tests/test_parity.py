@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 
 from zoo import exchange
 from zoo.library import open_library
+from zoo.runner import Trained
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed; it comes with the extra hf")
 transformers.logging.set_verbosity_error()
@@ -150,7 +151,7 @@ def test_a_cache_changes_nothing(worlds, name):
 @pytest.mark.parametrize("name", MODELS)
 def test_what_came_in_goes_out_bit_for_bit(worlds, name, tmp_path):
     both = worlds(name)
-    exchange.give(both.taken.family, both.taken.spec, both.ours, LIBRARY.registry, tmp_path)
+    exchange.give(both.taken.family, Trained(both.taken.spec, both.ours, LIBRARY), tmp_path)
     there, here = load_file(both.folder / "model.safetensors"), load_file(tmp_path / "model.safetensors")
     there = {k: x for k, x in there.items() if not k.endswith(both.row.fixed or "-")}
     assert sorted(there) == sorted(here)

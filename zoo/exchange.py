@@ -26,6 +26,7 @@ from .shape import Shape
 from .spec import ModelSpec, Node
 
 CONFIG, TENSORS, WEIGHTS = "config.json", "model.safetensors", "weights.safetensors"
+TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 
 
@@ -221,14 +222,17 @@ def label(folder: Path) -> str:
     return folder.absolute().name
 
 
-def give(kind: Family, spec: ModelSpec, model: Architecture, registry: Registry, folder: Path) -> dict[str, Any]:
+def give(kind: Family, run: Trained, folder: Path) -> dict[str, Any]:
     """Write a folder that the other library reads, and return its configuration. Raises `SpecError`."""
-    config = kind.config(spec, model, registry)
-    tensors = kind.give(model)
+    config = kind.config(run.spec, run.model, run.library.registry)
+    tensors = kind.give(run.model)
     dtypes = {str(x.dtype).removeprefix("torch.") for x in tensors.values() if x.is_floating_point()}
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {"format": "pt"}
     replace(folder / TENSORS, lambda path: save_file(tensors, str(path), metadata=metadata))
     config |= {"dtype": dtypes.pop()} if len(dtypes) == 1 else {}
     write_json(folder / CONFIG, config)
+    if run.tokenizer and (text := run.tokenizer.shared()):
+        replace(folder / TOKENIZER, lambda path: path.write_text(text, "utf-8"))
+        write_json(folder / TOKENIZER_CONFIG, {"tokenizer_class": "PreTrainedTokenizerFast"})
     return config

@@ -21,7 +21,7 @@ from .pool import Job
 from .registry import discover
 from .runs import Run, cores, write_json
 from .spec import ModelSpec, Node, PartSpec, Train
-from .tasks import Reference, Task
+from .tasks import Reference, Task, Tokenizer
 from .train import device
 from .weights import begin, digest, fitting, read_model
 
@@ -78,6 +78,7 @@ class Trained:
     spec: ModelSpec
     model: Architecture
     library: Library
+    tokenizer: Tokenizer | None = None
 
 
 def trained(folder: str | os.PathLike) -> Trained:
@@ -96,7 +97,17 @@ def trained(folder: str | os.PathLike) -> Trained:
     shape = replace(spec.shape, vocab_size=record["data"]["vocab_size"])
     model = make(spec.model, shape, seed=spec.seed, registry=library.registry)
     read_model(model, run.weights)
-    return Trained(spec.model, model.eval(), library)
+    return Trained(spec.model, model.eval(), library, tokenizer_of(run, spec))
+
+
+def tokenizer_of(run: Run, spec: RunSpec) -> Tokenizer | None:
+    """The tokenizer of a run as it was trained; None if its task has none."""
+    part = next((part for part in spec.task.parts() if part.slot == "tokenizer"), None)
+    if part is None or not run.tokenizer.exists():
+        return None
+    tokenizer = bind(part, {})
+    tokenizer.restore(run.tokenizer.read_text("utf-8"))
+    return tokenizer
 
 
 def described(path: Path) -> Trained:
@@ -113,7 +124,10 @@ def described(path: Path) -> Trained:
     model = make(spec, shape, registry=library.registry)
     if drawn := begin(model, spec.weights):
         raise SpecError(f"{spec.weights} lacks {', '.join(drawn)}")
-    return Trained(spec, model.eval(), library)
+    own = "tokenizer" in library.documents[0].value.get("defaults", {})
+    part = reader.part(reader.default("tokenizer"), "tokenizer") if own else None
+    reader.finish()
+    return Trained(spec, model.eval(), library, part and bind(part, {}))
 
 
 def load(folder: str | os.PathLike):

@@ -96,6 +96,10 @@ class Tokenizer:
     def restore(self, text: str) -> None:
         raise NotImplementedError
 
+    def shared(self) -> str | None:
+        """The same as a `tokenizer.json` of the library tokenizers; None where that has no such form."""
+        return None
+
 
 class Task:
     """What is learned. Requests: `shape` (for `max_len` and reserved ids), `data`, `tokenizer`.

@@ -61,5 +61,7 @@ def give(source: Path, out: Path, family: str | None) -> None:
 
     run = trained(source)
     kind = exchange.fitting(run, family)
-    config = exchange.give(kind, run.spec, run.model, run.library.registry, out)
+    config = exchange.give(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")
+    if not (run.tokenizer and run.tokenizer.shared()):
+        click.echo("without a tokenizer: this one has no form that other libraries read", err=True)
