@@ -64,6 +64,12 @@ def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
     return tried(spec, shape, registry)[0]
 
 
+def bare(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+    """The same, but untried. Raises `SpecError`."""
+    with torch.device("meta"):
+        return Builder(spec, shape, registry).build()
+
+
 def trimmed(spec: ModelSpec, shape: Shape, registry=None) -> ModelSpec:
     """The spec without the slots that nothing in its model asks for. Raises what `sketch` raises."""
     return spec.only(spec.slots.keys() - tried(spec, shape, registry)[1].idle().keys())

@@ -12,12 +12,12 @@ from .spec import Layered, ModelSpec, PartSpec, SlotSpec
 
 def resized(spec: ModelSpec, new: Shape) -> ModelSpec:
     """The model at `new` sizes: options that are sizes keep their ratio to those of the shape. One without sizes of
-    its own stays as it is.
+    its own stays as it is; what was published of another one does not hold of the new.
     """
-    if spec.shape is None:
+    if spec.shape in (None, new):
         return spec
     slots = {name: of_slot(slot, spec.shape, new) for name, slot in spec.slots.items()}
-    return replace(spec, slots=slots, shape=new)
+    return replace(spec, slots=slots, shape=new, published=None)
 
 
 def of_slot(slot: SlotSpec, own: Shape, new: Shape) -> SlotSpec:

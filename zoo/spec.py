@@ -6,6 +6,7 @@ A `Node` is a raw value that knows where it was written; the records below it ar
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -157,7 +158,14 @@ class Layered:
         return [p.plain() for p in self.repeat] if len(self.repeat) > 1 else self.repeat[0].plain()
 
     def label(self) -> str:
-        return ", then ".join(" / ".join(p.label() for p in group) for group in (self.first, self.repeat) if group)
+        return ", then ".join(" / ".join(runs(group)) for group in (self.first, self.repeat) if group)
+
+
+def runs(parts: Iterable[PartSpec]) -> Iterator[str]:
+    """The parts as a person would call them, those that follow themselves as so many of one."""
+    for label, group in itertools.groupby(part.label() for part in parts):
+        times = len(list(group))
+        yield f"{times} x {label}" if times > 1 else label
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "list": ("catalogue:list_variants", "Show the variants that there are, by slot."),
-    "show": ("documents:show_part", "Explain a variant: its formula, its options, its paper."),
+    "show": ("documents:show_part", "Explain a variant, or a whole model and what it costs."),
+    "diff": ("models:diff", "Show what differs between two models."),
     "plugins": ("catalogue:list_plugins", "Show the plugins, and what became of each."),
     "validate": ("documents:validate", "Report every fault of a file."),
     "config": ("documents:config", "Print a comparison with everything filled in."),

@@ -8,19 +8,26 @@ from itertools import groupby
 import click
 from click.shell_completion import CompletionItem
 
+from zoo.faults import SpecError
 from zoo.hooks import SLOTS
 from zoo.registry import HOME, Entry, Plugin, Registry, discover
 
 from . import discovered
 
+MODELS = ("model", "models")
+"""What may be said where a slot is, to mean whole models."""
+
 
 def complete_slot(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    return [CompletionItem(slot, help=text) for slot, text in SLOTS.items() if slot.startswith(typed)]
+    places = {**SLOTS, "models": "Whole models, as published."}
+    return [CompletionItem(slot, help=text) for slot, text in places.items() if slot.startswith(typed)]
 
 
 def complete_name(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """The names of the slot that was typed before."""
     slot = ctx.params.get("slot")
+    if slot in MODELS:
+        return _models(typed)
     return [item for item in _items(slot if slot in SLOTS else None) if item.value.startswith(typed)]
 
 
@@ -28,9 +35,20 @@ def complete_part(ctx: click.Context, param: click.Parameter, typed: str) -> lis
     """`slot:name`, once the slot is there."""
     slot, colon, name = typed.partition(":")
     if not colon:
-        return [CompletionItem(f"{slot}:", help=text) for slot, text in SLOTS.items() if slot.startswith(typed)]
-    found = _items(slot) if slot in SLOTS else []
+        return [CompletionItem(f"{item.value}:", help=item.help) for item in complete_place(slot)]
+    found = _models("") if slot == "model" else _items(slot) if slot in SLOTS else []
     return [CompletionItem(f"{slot}:{i.value}", help=i.help) for i in found if i.value.startswith(name)]
+
+
+def complete_place(typed: str) -> list[CompletionItem]:
+    places = {**SLOTS, "model": "A whole model."}
+    return [CompletionItem(place, help=text) for place, text in places.items() if place.startswith(typed)]
+
+
+def _models(typed: str) -> list[CompletionItem]:
+    from .models import complete_model
+
+    return complete_model(None, None, typed)
 
 
 def _items(slot: str | None) -> list[CompletionItem]:
@@ -42,12 +60,21 @@ def _items(slot: str | None) -> list[CompletionItem]:
 @click.argument("glob", required=False, shell_complete=complete_name)
 @click.option("--json", "as_json", is_flag=True, help="A list of objects.")
 @click.option("--matrix", is_flag=True, help="The pairs of parts that refuse each other, and why.")
-def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Of models alone: a table of their choices and costs.")
+def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: bool, markdown: bool) -> None:
     """Show the variants that there are, by slot.
 
     SLOT is one of the places of a model or a training: position, norm, ffn, task, ...; GLOB picks names, such as
-    'r*' or 'myplugin:*'. A pattern alone looks in all slots.
+    'r*' or 'myplugin:*'. A pattern alone looks in all slots. `zoo list models` shows the whole models that come with
+    the zoo.
     """
+    if slot in MODELS:
+        from . import models
+
+        models.print_overview(glob) if markdown else models.list_models(glob, as_json)
+        return
+    if markdown:
+        raise SpecError("--markdown is a table of models; write 'zoo list models --markdown'")
     registry = discovered()
     if matrix:
         _list_refusals(registry, slot, as_json)

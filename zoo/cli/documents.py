@@ -19,6 +19,7 @@ from ..signature import REQUIRED, Field, read, show
 from ..spec import MODEL_SLOTS
 from . import discovered, discovery, warn
 from .catalogue import complete_part
+from .models import CONTEXT, FROM, SHAPE, show_model
 
 SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="Change a value; repeatable.")
 FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -114,10 +115,21 @@ def told(option: Field, registry) -> str:
 
 @click.command("show")
 @click.argument("part", metavar="SLOT:NAME", shell_complete=complete_part)
-def show_part(part: str) -> None:
-    """Explain a variant: what it does, its formula, its paper, its options."""
-    registry = discovered()
+@FROM
+@SHAPE
+@CONTEXT
+@click.option("--json", "as_json", is_flag=True, help="An object; of a model.")
+def show_part(part: str, **asked) -> None:
+    """Explain a variant: what it does, its formula, its paper, its options. Or a whole model, as `model:NAME`: its
+    parts, its sizes and what it costs.
+    """
     slot, colon, name = part.partition(":")
+    if slot == "model" and colon:
+        show_model(name, **asked)
+        return
+    if given := [f"--{key.removeprefix('as_')}" for key, value in asked.items() if value]:
+        raise SpecError(f"{', '.join(given)}: only a model has these, not '{part}'")
+    registry = discovered()
     if not colon or slot not in SLOTS:
         near = nearest(slot, SLOTS) if colon else f"; write SLOT:NAME, such as '{next(iter(SLOTS))}:{part}'"
         raise SpecError(f"there is no slot '{slot}'{near}" if colon else f"'{part}' names no slot{near}")
