@@ -18,7 +18,9 @@ from .alone import Alone, alone, table
 from .case import loud
 from .subject import Table
 
-SIZES = {"d_model": 32, "n_heads": 4, "head_dim": 8, "n_layers": 2, "max_len": 16, "vocab_size": 19, "d_ff": 40}
+SIZES = {
+    "d_model": 32, "n_heads": 4, "head_dim": 8, "n_layers": 2, "max_len": 16, "vocab_size": 19, "d_ff": 40, "pad": 0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def choices(template: Any) -> Iterator[tuple[str, list, bool]]:
 
 
 def configuration(family: Family, **own: Any) -> dict[str, Any]:
-    """Settings of the other library that make a small model: a size of ours for a size, and 2 of all else."""
+    """Settings of the other library that make a small model: a size of ours for a size, and few of all else."""
     found = Settings()
     for name, template in family.table["shape"].items():
         if name in SIZES and isinstance(template, str) and (known := expression(template)):
@@ -63,7 +65,7 @@ def configuration(family: Family, **own: Any) -> dict[str, Any]:
 
 def small(value: Any) -> Any:
     """A number of things as one that a small model can have."""
-    return min(value, 2) if type(value) is int else value
+    return min(value, 4) if type(value) is int else value
 
 
 def drop(settings: Mapping[str, Any]) -> dict[str, Any]:
