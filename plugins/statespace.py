@@ -82,6 +82,8 @@ class Mamba(Attention):
         self.out = OutLinear(inner, shape.d_model, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
+        if not x.shape[1]:  # nothing to convolve
+            return x
         if ctx.new_keep is None:
             return self.mix(x, None, ctx)
         order = real_first(ctx.new_keep)
