@@ -12,7 +12,10 @@ from contexts import context, keep
 from torch.nn.attention.bias import causal_lower_right
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo_plugins.kernel import Flash, Naive, Tiled, auto
+import zoo
+from zoo.parts import Shape
+from zoo_plugins.attention import MultiHead
+from zoo_plugins.kernel import Additive, Flash, Naive, Tiled, auto
 
 B, H = 3, 4
 KERNELS = {
@@ -61,6 +64,10 @@ CASES = {
 }
 
 
+def kernel_of(name: str, dtype: torch.dtype):
+    return Additive(H, 5, ()).to(dtype) if name == "additive" else KERNELS[name](H, 5, ())
+
+
 PAIRS = [
     (case, kernel)
     for case, given in CASES.items()
@@ -96,16 +103,19 @@ def sees(b: int, i: int, j: int, told, T: int, S: int) -> bool:
     return mask.window is None or abs(int(told.q_at[row, i]) - int(told.k_at[row, j])) < mask.window
 
 
-def formula(q, k, v, told):
-    """Σ_j exp(s_ij) v_j / (Σ_j exp(s_ij) + exp(sink)) over the keys that may be seen, one row at a time."""
+def formula(q, k, v, told, match=None):
+    """Σ_j exp(s_ij) v_j / (Σ_j exp(s_ij) + exp(sink)) over the keys that may be seen, one row at a time; `match` gives
+    the score of a head, a query and a key, a scaled product unless it is given.
+    """
     T, S = q.shape[2], k.shape[2]
     out = q.new_zeros(*q.shape[:3], v.shape[3])
     scale = told.scale or 1 / math.sqrt(q.shape[3])
+    match = match or (lambda h, q, k: scale * torch.dot(q, k))
     for b, h, i in ((b, h, i) for b in range(B) for h in range(H) for i in range(T)):
         g = h // (H // k.shape[1])
         total = told.sink[h].exp() if told.sink is not None else q.new_zeros(())
         for j in (j for j in range(S) if sees(b, i, j, told, T, S)):
-            s = scale * torch.dot(q[b, h, i], k[b, g, j])
+            s = match(h, q[b, h, i], k[b, g, j])
             if told.softcap:
                 s = told.softcap * torch.tanh(s / told.softcap)
             if told.bias is not None:
@@ -121,6 +131,38 @@ def formula(q, k, v, told):
 def test_naive_is_the_formula(case):
     q, k, v, told = drawn(**CASES[case])
     torch.testing.assert_close(Naive(H, 5, ())(q, k, v, told), formula(q, k, v, told), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c != "several blocks"])
+@torch.no_grad()
+def test_additive_is_the_formula(case):
+    """w·tanh(q + k), with all that may stand around a score."""
+    q, k, v, told = drawn(**CASES[case])
+    kernel = Additive(H, 5, ()).double()
+    scale = told.scale or 1.0
+    expected = formula(q, k, v, told, lambda h, q, k: scale * kernel.weight[h] @ torch.tanh(q + k))
+    torch.testing.assert_close(kernel(q, k, v, told), expected, atol=1e-12, rtol=1e-12)
+
+
+def test_additive_is_what_bahdanau_wrote():
+    """e_ij = v·tanh(W s_i + U h_j), c_i = Σ_j softmax_j(e_ij) h_j: one head whose values are the states themselves."""
+    torch.manual_seed(0)
+    one = MultiHead(Shape(d_model=6, n_heads=1), Additive, None).double()
+    with torch.no_grad():
+        for same in (one.v, one.out):
+            same.weight.copy_(torch.eye(6))
+    states, source = torch.randn(2, 3, 6, dtype=torch.float64), torch.randn(2, 5, 6, dtype=torch.float64)
+    e = torch.tanh(one.q(states)[:, :, None] + one.k(source)[:, None]) @ one.kernel.weight[0]
+    torch.testing.assert_close(one(states, source, context(3, 5)), e.softmax(-1) @ source)
+
+
+def test_the_model_of_2015():
+    """Recurrent on both sides, the encoder both ways, and additive attention between them."""
+    model = {"architecture": "encoder-decoder", "attention": "gru", "cross": "mha", "kernel": "additive", "ffn": "none"}
+    made = zoo.build(model, shape={"d_model": 12, "n_heads": 1, "n_layers": 1, "vocab_size": 17})
+    (layer,) = made.decoder.layers
+    assert layer.steps == ("attention", "cross") and isinstance(layer.cross.kernel, Additive)
+    assert layer.cross.kernel.weight.shape == (1, 12)
 
 
 @pytest.mark.parametrize("case, kernel", PAIRS)
@@ -183,13 +225,13 @@ def test_neighbouring_query_heads_share_a_key_head(kernel):
 
 @pytest.mark.parametrize("biased", ["", "bias", "learned bias"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", [*KERNELS, "additive"])
 def test_a_row_that_sees_nothing_is_exactly_zero_with_finite_gradients(kernel, dtype, biased):
     q, k, v, told = drawn(T=9, S=9, causal=True, keep=EMPTY, bias=bool(biased), dtype=dtype)
     leaves = [q, k, v] + ([told.bias] if biased == "learned bias" else [])
     for x in leaves:
         x.requires_grad_()
-    out = KERNELS[kernel](H, 5, ())(q, k, v, told)
+    out = kernel_of(kernel, dtype)(q, k, v, told)
     out.float().square().sum().backward()
     assert torch.equal(out[1], torch.zeros_like(out[1]))
     assert torch.equal(out[2, :, :3], torch.zeros_like(out[2, :, :3]))
@@ -199,10 +241,10 @@ def test_a_row_that_sees_nothing_is_exactly_zero_with_finite_gradients(kernel, d
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", [*KERNELS, "additive"])
 def test_a_masked_key_has_no_weight_at_any_scale(kernel, scale):
     q, k, v, told = drawn(T=9, S=9, keep=RIGHT, scale=scale, dtype=torch.float32)
-    made = KERNELS[kernel](H, 5, ())
+    made = kernel_of(kernel, torch.float32)
     before = made(q, k, v, told)
     hidden = ~RIGHT[:, None, :, None]
     after = made(q, k.masked_fill(hidden, 50.0), v.masked_fill(hidden, 1e30), told)
@@ -260,6 +302,7 @@ def test_what_each_kernel_carries():
     assert Naive.honours == {"bias", "window", "softcap", "sink", "dropout", "cross"}
     assert Flash.honours == {"bias", "window", "dropout", "cross"}
     assert Tiled.honours == {"bias", "window", "softcap", "sink", "cross"}
+    assert Additive.honours == Naive.honours
 
 
 @pytest.mark.parametrize(
