@@ -23,7 +23,7 @@ from zoo import build
 from zoo.builder import bind, sketch
 from zoo.library import open_library
 from zoo.parts import Shape
-from zoo.plan import cache_bytes, kv_bytes_per_token
+from zoo.plan import cache_bytes, kv_bytes_per_token, rows
 from zoo.spec import Node
 from zoo_plugins.attention import MultiHead
 from zoo_plugins.kernel import Flash, Naive, Tiled, score
@@ -293,7 +293,7 @@ def test_cache_of_a_7b_model_at_4k():
     attentions = {"mha": "mha", "gqa": {"name": "gqa", "kv_heads": 8}, "mqa": "mqa"}
     models = {name: sketched({**LLAMA, "attention": part}, LLAMA_7B) for name, part in attentions.items()}
     planned = 4096 * kv_bytes_per_token(models["mha"], task)
-    size = {name: cache_bytes(model.half(), task, room=4096) for name, model in models.items()}
+    size = {name: cache_bytes(model.half(), *rows(task, 1), room=4096) for name, model in models.items()}
     assert size["mha"] == planned / 2 == 2 * 32 * 4096 * 4096 * 2 == 2.0 * 2**30
     assert size["gqa"] == size["mha"] / 4 and size["mqa"] == size["mha"] / 32
 

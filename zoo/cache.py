@@ -71,6 +71,10 @@ class Cell:
         own = [*self.buffers, *(self.fixed or ()), *(self.state or ())]
         return own + [x for cell in self.inside.values() for x in cell.tensors()]
 
+    def growth(self) -> int:
+        """Bytes that each further token takes."""
+        return sum(x.nbytes // self.room for x in self.buffers) + sum(cell.growth() for cell in self.inside.values())
+
     def reorder(self, rows: Tensor) -> None:
         self.buffers = tuple(x[rows] for x in self.buffers)
         self.fixed = self.fixed and tuple(x[rows] for x in self.fixed)
@@ -128,6 +132,10 @@ class Cache:
         self.memory_keep = None if self.memory_keep is None else self.memory_keep[rows]
         for cell in self.cells.values():
             cell.reorder(rows)
+
+    def growth(self) -> int:
+        """Bytes that each further token takes."""
+        return sum(cell.growth() for cell in self.cells.values())
 
     def nbytes(self) -> int:
         return sum(x.nbytes for cell in self.cells.values() for x in cell.tensors())

@@ -15,7 +15,7 @@ from .builder import bare, told
 from .faults import SpecError
 from .library import Library
 from .parts import Architecture, Kernel, OutLinear
-from .plan import cache_bytes, flops_per_token, rows
+from .plan import flops_per_token, rows, started
 from .report import units
 from .shape import Shape
 from .spec import ModelSpec, Node
@@ -114,9 +114,8 @@ def kv_bytes(model: Architecture, task) -> tuple[int | None, int | None]:
     """What the cache grows by per token, and all of it for the task's longest row."""
     if not model.autoregressive:
         return None, None
-    source, target = rows(task, 1)
-    whole, more = (cache_bytes(model, source, target, task.target_len + n) for n in (0, 1))
-    return more - whole, whole
+    cache = started(model, *rows(task, 1), room=task.target_len)
+    return cache.growth(), cache.nbytes()
 
 
 def by_part(model: Architecture) -> dict[str, int]:

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from .builder import sketch
 from .compare import Comparison, Row, RunSpec
 from .faults import SpecError
-from .parts import Architecture, Kernel
+from .parts import Architecture, Cache, Kernel
 from .report import units
 from .tasks import Task
 from .train import n_steps
@@ -58,29 +58,45 @@ def rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def flops_per_token(model: Architecture, task) -> int:
-    source, target = rows(task, 1)
-    unseen: list[int] = []
-    own = [m for m in model.modules() if hasattr(m, "uncounted")]
-    hooks = [m.register_forward_hook(lambda m, x, _: unseen.append(m.uncounted(x[0].shape[1]))) for m in own]
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(source, target, aligned=task.aligned)
-    for hook in hooks:
-        hook.remove()
-    return round((counter.get_total_flops() + sum(unseen)) / max(task.target_len, 1))
-
-
-def kv_bytes_per_token(model: Architecture, task) -> int | None:
-    if not model.autoregressive:
-        return None
-    few, many = (cache_bytes(model, task, n) for n in (1, 2))
-    return many - few
+    return round(flops(model, *rows(task, 1), task.aligned) / max(task.target_len, 1))
 
 
 @torch.no_grad()
-def cache_bytes(model: Architecture, task, room: int) -> int:
-    cache = model.start(rows(task, 1)[0], room=room)
-    model.step(cache, torch.empty(1, 1, dtype=torch.long, device="meta"))
-    return cache.nbytes()
+def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, aligned: bool = False) -> int:
+    """FLOPs of a forward pass, what modules say of themselves included."""
+    unseen: list[int] = []
+    own = [m for m in model.modules() if hasattr(m, "uncounted")]
+    hooks = [m.register_forward_hook(lambda m, x, _: unseen.append(m.uncounted(x[0].shape[1]))) for m in own]
+    with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
+        model(source, target, aligned=aligned)
+    for hook in hooks:
+        hook.remove()
+    return counter.get_total_flops() + sum(unseen)
+
+
+def fused(q: torch.Size, k: torch.Size, v: torch.Size, *rest, **more) -> int:
+    """FLOPs of attention, q [B, H, T, K], k [B, G, S, K], v [B, G, S, W]."""
+    return 2 * q.numel() * k[2] + 2 * q[:3].numel() * v[2] * v[3]
+
+
+FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused}
+"""What torch's counter has no number for; it does not happen on the meta device."""
+
+
+def kv_bytes_per_token(model: Architecture, task) -> int | None:
+    return started(model, *rows(task, 1), room=1).growth() if model.autoregressive else None
+
+
+def cache_bytes(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> int:
+    """Bytes of a cache with so much room that has read the first target token."""
+    return started(model, source, target, room).nbytes()
+
+
+@torch.no_grad()
+def started(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> Cache:
+    cache = model.start(source, room=room)
+    model.step(cache, target[:, :1])
+    return cache
 
 
 def activation_bytes(model: Architecture, task, batch_size: int) -> int:
