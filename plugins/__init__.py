@@ -263,6 +263,8 @@ CHECKPOINTS = family(
         ("bart", "BART: the Transformer of 2017 with learned positions and a norm on the embedding."),
         ("bert", "BERT as it recovers hidden tokens."),
         ("cohere", "Command-R: attention and FFN behind one norm, scaled logits."),
+        ("distilbert", "DistilBERT: BERT with half of its layers and one kind of tokens."),
+        ("electra", "ELECTRA's generator: BERT on a narrow embedding."),
         ("gemma", "Gemma: scaled input, gains of 1 + w, wide heads."),
         ("gpt-neox", "GPT-NeoX and Pythia: attention and FFN side by side, each behind its norm."),
         ("gpt2", "GPT-2: learned positions, one matrix for query, key and value."),

@@ -103,6 +103,7 @@ BERT = IDS | {
 MODERN = {name: value for name, value in BERT.items() if name != "layer_norm_eps"} | {
     "num_hidden_layers": 5, "norm_eps": 1e-2, "local_attention": 6, "cls_token_id": 1, "sep_token_id": 2,
 }  # fmt: skip
+DISTIL = IDS | {"dim": 24, "hidden_dim": 40, "n_layers": 3, "n_heads": 4, "max_position_embeddings": 64}
 T5 = {
     "vocab_size": V, "d_model": 24, "d_kv": 5, "d_ff": 40, "num_heads": 4, "num_layers": 3, "num_decoder_layers": 2,
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 10, "layer_norm_epsilon": 1e-2,
@@ -118,6 +119,8 @@ MODELS |= {
     "bert-tanh": Row("bert", "BertForMaskedLM", BERT | {"hidden_act": "gelu_new", "type_vocab_size": 3}, segments=True),
     "roberta": Row("roberta", "RobertaForMaskedLM", BERT, segments=True, positions="counted"),
     "albert": Row("albert", "AlbertForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
+    "electra": Row("electra", "ElectraForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
+    "distilbert": Row("distilbert", "DistilBertForMaskedLM", DISTIL),
     "modernbert": Row("modernbert", "ModernBertForMaskedLM", MODERN),
     "modernbert-biased": Row(
         "modernbert", "ModernBertForMaskedLM",

@@ -32,6 +32,8 @@ from .template import (
     nested,
 )
 
+HEAD = "architectures"
+"""The setting that names a class, head and all: another head's folder can hold the same model."""
 MAPPINGS = ("config", "defaults", "equal", "older", "shape", "model", "sizes")
 SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix", "tokenizer")
 
@@ -69,6 +71,11 @@ class Family:
 
     # From theirs to ours
 
+    def fits(self, config: Mapping[str, Any]) -> bool:
+        """Whether a configuration says nothing against what all models of the kind have."""
+        given = {**self.table["defaults"], **flat(modern(config, self.table["older"]))}
+        return all(given.get(name, fact) == fact for name, fact in self.table["config"].items() if name != HEAD)
+
     def settings(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> dict[str, Any]:
         """All settings of a configuration by dotted names. Raises `SpecError` for those that the table cannot take."""
         given = flat(modern(config, self.table["older"]))
@@ -79,7 +86,7 @@ class Family:
         ]  # fmt: skip
         for name, fact in self.table["config"].items():
             found = out.setdefault(name, fact)
-            if name != "architectures" and found != fact and name not in ignore:
+            if name != HEAD and found != fact and name not in ignore:
                 faults.append(f"{name} is {show(found)}; {self.name} has {show(fact)}")
         known = self.variables | self.table["config"].keys() | self.table["equal"].keys() | self.idle | set(ignore)
         for name, value in given.items():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -120,13 +121,17 @@ def families(registry: Registry) -> dict[str, Family]:
     return {registry.spelling(e): registry.load(e)(**e.variant.fixed) for e in registry.variants("checkpoint")}
 
 
-def family(registry: Registry, name: str | None, model_type: str | None = None) -> Family:
-    """The family of that name, or the one of a configuration's `model_type`. Raises `SpecError`."""
+def family(registry: Registry, name: str | None, config: Mapping[str, Any] = MappingProxyType({})) -> Family:
+    """The family of that name, or the one that a configuration's `model_type`, and if need be the rest of it, tells.
+
+    Raises `SpecError`.
+    """
     if name is not None:
         entry = registry.find("checkpoint", name)
         return registry.load(entry)(**entry.variant.fixed)
-    known = families(registry)
+    known, model_type = families(registry), config.get("model_type")
     fitting = [name for name, family in known.items() if family.model_type == model_type]
+    fitting = [name for name in fitting if len(fitting) == 1 or known[name].fits(config)] or fitting
     if len(fitting) == 1:
         return known[fitting[0]]
     said = f"its model_type is '{model_type}'" if model_type else "it has no model_type"
@@ -148,7 +153,7 @@ class Imported:
 
 def take(found: Found, library: Library, name: str | None = None, ignore: tuple[str, ...] = ()) -> Imported:
     """The model of a folder. Raises `SpecError` with all that stands in the way."""
-    kind = family(library.registry, name, found.config.get("model_type"))
+    kind = family(library.registry, name, found.config)
     model, sizes = kind.read(found.config, ignore)
     reader = library.reader()
     spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
