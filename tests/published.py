@@ -20,6 +20,7 @@ class Row:
     `attention` the path of transformers that is right, `segments` whether kinds of tokens are given, `fixed` names
     parameters of transformers that are constants. `positions` says whether transformers takes them (`told`), counts
     real tokens itself (`counted`) or counts pads too (`slots`), so that a row padded on the left is another row.
+    `unseen` are slips that no logit shows: transformers fixes an eps that is too small.
     """
 
     family: str
@@ -30,6 +31,7 @@ class Row:
     segments: bool = False
     fixed: tuple[str, ...] = ()
     positions: Literal["told", "counted", "slots"] = "told"
+    unseen: tuple[str, ...] = ()
 
 
 IDS = {"vocab_size": V, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
@@ -46,6 +48,9 @@ def rope(kind: str = "default", base: float = 500.0, **more: Any) -> dict[str, A
     return {"rope_parameters": {"rope_type": kind, "rope_theta": base, **more}}
 
 
+PARTLY = {"hidden_size": 40} | rope(partial_rotary_factor=0.4)
+"""Heads 10 wide of which 4 are rotated: two pairs, so that the base is seen."""
+
 MODELS = {
     "gpt2": Row("gpt2", "GPT2LMHeadModel", GPT2),
     "gpt2-relu": Row("gpt2", "GPT2LMHeadModel", GPT2 | {"activation_function": "relu", "n_inner": 56}),
@@ -58,11 +63,15 @@ MODELS = {
     "llama-3": Row(
         "llama", "LlamaForCausalLM",
         LLAMA | rope(
-            "llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16
+            "llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=20
         ),
     ),
     "llama-yarn": Row(
-        "llama", "LlamaForCausalLM", LLAMA | rope("yarn", factor=4.0, original_max_position_embeddings=16)
+        "llama", "LlamaForCausalLM",
+        LLAMA | {"head_dim": 14} | rope(
+            "yarn", base=100.0, factor=4.0, original_max_position_embeddings=20, beta_fast=3.0, beta_slow=0.3,
+            truncate=False,
+        ),
     ),
     "mistral": Row("mistral", "MistralForCausalLM", LLAMA | {"sliding_window": 5}),
     "qwen2": Row("qwen2", "Qwen2ForCausalLM", LLAMA | rope()),
@@ -75,25 +84,18 @@ MODELS = {
     ),
     "cohere": Row("cohere", "CohereForCausalLM", LAYERNORM | rope() | {"layer_norm_eps": 1e-2, "logit_scale": 0.5}),
     "stablelm": Row(
-        "stablelm", "StableLmForCausalLM",
-        LAYERNORM | rope(partial_rotary_factor=0.34) | {"layer_norm_eps": 1e-2, "use_qkv_bias": True},
+        "stablelm", "StableLmForCausalLM", LAYERNORM | PARTLY | {"layer_norm_eps": 1e-2, "use_qkv_bias": True}
     ),
     "stablelm-parallel": Row(
         "stablelm", "StableLmForCausalLM",
-        LAYERNORM | rope(partial_rotary_factor=0.34) | {"layer_norm_eps": 1e-2, "use_parallel_residual": True},
+        LAYERNORM | PARTLY | {"layer_norm_eps": 1e-2, "use_parallel_residual": True},
     ),
-    "nemotron": Row(
-        "nemotron", "NemotronForCausalLM", LAYERNORM | rope(partial_rotary_factor=0.34) | {"norm_eps": 1e-2}
-    ),
+    "nemotron": Row("nemotron", "NemotronForCausalLM", LAYERNORM | PARTLY | {"norm_eps": 1e-2}),
     "starcoder2": Row(
         "starcoder2", "Starcoder2ForCausalLM", LAYERNORM | {"norm_epsilon": 1e-2, "sliding_window": 5}
     ),
-    "gpt-neox": Row(
-        "gpt-neox", "GPTNeoXForCausalLM", NEOX | rope(partial_rotary_factor=0.34)
-    ),
-    "gpt-neox-serial": Row(
-        "gpt-neox", "GPTNeoXForCausalLM", NEOX | {"use_parallel_residual": False}
-    ),
+    "gpt-neox": Row("gpt-neox", "GPTNeoXForCausalLM", NEOX | PARTLY),
+    "gpt-neox-serial": Row("gpt-neox", "GPTNeoXForCausalLM", NEOX | PARTLY | {"use_parallel_residual": False}),
 }  # fmt: skip
 
 BERT = IDS | {
@@ -120,7 +122,7 @@ MODELS |= {
     "roberta": Row("roberta", "RobertaForMaskedLM", BERT, segments=True, positions="counted"),
     "albert": Row("albert", "AlbertForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
     "electra": Row("electra", "ElectraForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
-    "distilbert": Row("distilbert", "DistilBertForMaskedLM", DISTIL),
+    "distilbert": Row("distilbert", "DistilBertForMaskedLM", DISTIL, unseen=("norm.eps doubled",)),
     "modernbert": Row("modernbert", "ModernBertForMaskedLM", MODERN),
     "modernbert-biased": Row(
         "modernbert", "ModernBertForMaskedLM",

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from published import MODELS
 
+from zoo import SpecError
+
 pytest.importorskip("transformers", reason="transformers is not installed; it comes with the extra hf")
-from parity import CLOSE, SIDES, Worlds  # noqa: E402, it needs transformers
+from parity import CLOSE, SIDES, Worlds, read, slips  # noqa: E402, it needs transformers
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,21 @@ def test_a_cache_changes_nothing(worlds, name):
 def test_what_came_in_goes_out_bit_for_bit(worlds, name):
     assert worlds(name).changed() == []
     assert worlds(name).apart_exported() == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", MODELS)
+def test_every_slip_in_a_table_would_be_seen(worlds, name):
+    both = worlds(name)
+    slept = []
+    for slip, model in slips(both.taken.model):
+        try:
+            other = read(model, both.taken.sizes)[0]
+        except SpecError:
+            continue
+        if other != both.taken.spec and not both.notices(model):
+            slept.append(slip)
+    assert slept == list(both.row.unseen)
 
 
 def test_the_report_has_every_model():
