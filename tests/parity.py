@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,9 +20,12 @@ from published import MODELS, Row, V
 from safetensors.torch import load_file
 from tabulate import tabulate
 
-from zoo import exchange
+from zoo import SpecError, exchange
+from zoo.builder import sketch
 from zoo.library import open_library
 from zoo.runner import Trained
+from zoo.shape import Shape
+from zoo.spec import ModelSpec, Node
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -131,6 +137,43 @@ class Worlds:
         ids, keep = batch(left=False)
         target = tokens(4, (len(ids), STEPS)) if self.paired else None
         return float((self.there(ids, keep, target, again) - self.there(ids, keep, target)).abs().max())
+
+    def notices(self, model: dict) -> bool:
+        """Whether another model in place of ours would be seen: its names do not fit, or its logits differ."""
+        spec, shape = read(model, self.taken.sizes)
+        try:
+            tensors = self.taken.family.take(exchange.look(self.folder).tensors, sketch(spec, shape, LIBRARY.registry))
+        except SpecError:
+            return True
+        changed = copy.copy(self)
+        changed.ours = exchange.load(replace(self.taken, spec=spec, shape=shape, tensors=tensors), LIBRARY.registry)
+        found = [changed.apart(side) for side in SIDES if self.serves(side)]
+        return not max(found) <= CLOSE
+
+
+def read(model: dict, sizes: dict) -> tuple[ModelSpec, Shape]:
+    reader = LIBRARY.reader()
+    spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
+    reader.finish()
+    return spec, shape
+
+
+def slips(value, path: str = "") -> Iterator[tuple[str, object]]:
+    """Every way in which one option of a part, or one part, is forgotten or wrong, and what the value then is."""
+    if isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from ((where, [*value[:i], new, *value[i + 1 :]]) for where, new in slips(inner, f"{path}[{i}]"))
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        where = f"{path}.{key}".lstrip(".")
+        if key != "name":
+            yield f"no {where}", {k: v for k, v in value.items() if k != key}
+        if isinstance(inner, bool):
+            yield f"{where} turned", {**value, key: not inner}
+        elif isinstance(inner, int | float):
+            yield f"{where} doubled", {**value, key: inner * 2}
+        yield from ((deeper, {**value, key: new}) for deeper, new in slips(inner, where))
 
 
 def tokens(seed: int, size: tuple[int, int]) -> torch.Tensor:
