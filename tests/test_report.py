@@ -116,7 +116,7 @@ def test_a_diverged_run_neither_ranks_nor_enters_a_mean(tmp_path):
     good, half, bad = table(tmp_path, rows, baseline="good").rows
     assert (good.name, half.name, bad.name) == ("good", "half", "bad")
     assert half.test == Mean(4.0, pytest.approx(2**0.5), 2)
-    assert (half.status, half.done, half.reason) == ("2/3 seeds, 1 diverged", 2, lost[0]["reason"])
+    assert (half.status, half.done, half.reason) == ("2/3 done, 1/3 diverged", 2, lost[0]["reason"])
     assert half.difference == Mean(1.0, None, 1)  # only seed 0 is done in both
     assert bad.test is None and bad.difference is None and bad.status == "diverged"
 
@@ -135,7 +135,7 @@ def test_every_ending_has_its_status_and_reason(tmp_path):
         "not run": ("not run", None),
         "running": ("running", None),
         "interrupted": ("interrupted", "ctrl-c"),
-        "mixed": ("0/3 seeds, 1 failed, 1 diverged, 1 not run", "seed 0: a; seed 1: b"),
+        "mixed": ("1/3 failed, 1/3 diverged, 1/3 not run", "seed 0: a; seed 1: b"),
     }
 
 
@@ -297,17 +297,22 @@ def test_numbers_are_rounded_for_people(tmp_path):
     head, _, a, b = markdown_rows(report.markdown(table(tmp_path, rows, baseline="a")))
     assert dict(zip(head, a, strict=True)) == {
         "variant": "a", "what differs": "position: a", "parameters": "165,504", "FLOPs/token": "0.33 M",
-        "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference": "baseline", "epochs": "4.9",
+        "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference [95 %]": "baseline", "p": "", "verdict": "", "epochs": "4.9",
         "tokens/s": "31,200", "peak memory": "212.1 MiB", "KV/token": "1.0 KiB", "seeds": "2/2", "status": "done",
     }  # fmt: skip
-    assert dict(zip(head, b, strict=True))["difference"] == "+0.039 ± 0.003"
+    b = dict(zip(head, b, strict=True))
+    assert b["difference [95 %]"] == "+0.039 [+0.013, +0.064]"  # .0366 and .0406, and t is 12.706
+    assert (b["p"], b["verdict"]) == ("0.5", "cannot tell: run 4 more seeds")
 
 
 @pytest.mark.parametrize(
     "form, value, text",
     [
         (units.score, 0.0, "0.000"), (units.score, 0.00004, "4e-05"), (units.score, -0.0123, "-0.012"),
-        (units.difference, Mean(-0.5, None, 1), "-0.500"), (units.difference, Mean(0.0, None, 1), "0.000"),
+        (units.signed, -0.5, "-0.500"), (units.signed, 0.0, "0.000"), (units.signed, 0.0123, "+0.012"),
+        (units.at_most, 0.0121, "0.013"), (units.at_most, 0.012, "0.012"), (units.at_most, 0.00031, "0.0004"),
+        (units.at_most, 0.0, "0.000"), (units.chance, 0.03125, "0.031"), (units.chance, 1.0, "1"),
+        (units.chance, None, ""),
         (units.flops, 331_008, "0.33 M"), (units.flops, 12_345_678, "12.3 M"), (units.flops, 2.5e9, "2.50 G"),
         (units.flops, 4096, "4.10 k"), (units.flops, 12, "12"), (units.flops, 0, "0"), (units.flops, None, ""),
         (units.size, 512, "512 B"), (units.size, 1000, "1000 B"), (units.size, 1024, "1.0 KiB"),
@@ -331,7 +336,8 @@ def test_the_caption_says_how_the_numbers_came_about(tmp_path):
     assert text.startswith("sweep: language-modeling\n")
     assert "bpb in bits per byte, lower is better; selected by best dev, reported on test." in text
     assert "Text sha256 3fa4b1c23fa4, 3 seeds, 4.9 epochs." in text
-    assert "Differences are to base, paired by seed; their ± is the sd of the differences per seed." in text
+    assert "Differences are to base, paired by seed. In brackets a 95 % interval; p is exact, by flipping signs;" in text
+    assert "'no difference' is within 0.030 bpb, 1 % of the baseline's." in text
     assert "An exact test on 3 paired seeds cannot reach p < 0.05 (its smallest p is 0.25); it takes 6." in text
     assert "Parts from transformer-zoo 0.1.0." in text
 
@@ -419,11 +425,12 @@ def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
     assert re.split(r"\s{2,}", head_line.strip()) == heads
     for column in chosen:
         cells = [column.text(row) for row in given.rows]
-        assert all(phrase in text for cell in cells for phrase in (cell.split(", ") if column.breaks else [cell]))
-    assert len(heads) + len(left_out) == 13
+        mark = {"commas": ", ", "words": " "}.get(column.breaks, "\n")
+        assert all(phrase in text for cell in cells for phrase in cell.split(mark))
+    assert len(heads) + len(left_out) == 15
     assert ("No room" in text) == bool(left_out)
     if width >= 80:
-        assert {"variant", "test bpb", "difference", "status"} <= set(heads)
+        assert {"variant", "test bpb", "difference [95 %]", "verdict", "status"} <= set(heads)
     if width == 200:
         assert not left_out
 

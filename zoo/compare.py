@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from .signature import show
 from .spec import ModelSpec, Node, PartSpec, Train
 from .weights import begin, digest
 
-KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references")
+KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references", "test", "margin")
 MOST_SEEDS = 1000
 """As a number; a larger one is more likely meant as the seed itself."""
 
@@ -98,24 +99,30 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: what is trained, and once per seed."""
+    """A line of the table: what is trained, and once per seed. `cell` is its value on every axis that is varied."""
 
     name: str
     runs: tuple[RunSpec, ...]
     differs: Mapping[str, Any] = field(default_factory=dict)
+    cell: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
 class Comparison:
+    """Rows, the one that the others are compared to, and how: `docs/verdict.md` says what `test` and `margin` are."""
+
     name: str
     rows: tuple[Row, ...]
     baseline: str
+    test: str = "sign-flip"
+    margin: float | None = None
 
     def plain(self) -> dict:
         """As YAML holds it, with every row written out and every default filled in."""
         trained = [row for row in self.rows if row.runs[0].model is not None]
         rows = {row.name: {side: row.runs[0].plain()[side] for side in SIDES} for row in trained}
         out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs], "baseline": self.baseline}
+        out |= {"test": self.test} | ({} if self.margin is None else {"margin": self.margin})
         references = [run.reference.plain() for row in self.rows for run in row.runs if run.reference is not None]
         return {**out, "references": references} if references else out
 
@@ -131,7 +138,7 @@ def read_comparison(library: Library, name: str) -> Comparison:
     for key in node.value:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
-    seeds = read_seeds(node, reader)
+    seeds, rule = read_seeds(node, reader), read_rule(node, reader)
     raw = raw_rows(node, library, reader)
     rows = [row for each in raw if (row := read_row(each, seeds, library, reader))]
     extra = references(node, rows, reader)
@@ -146,7 +153,7 @@ def read_comparison(library: Library, name: str) -> Comparison:
     rows += extra
     base = next((row for row in rows if row.name == baseline), rows[0])
     rows = [dataclasses.replace(row, differs=difference(base.runs[0], row.runs[0])) for row in rows]
-    return Comparison(name, tuple(rows), base.name)
+    return Comparison(name, tuple(rows), base.name, **rule)
 
 
 def read_seeds(node: Node, reader: Reader) -> list[int]:
@@ -159,6 +166,22 @@ def read_seeds(node: Node, reader: Reader) -> list[int]:
     expected = f"a number of seeds, at most {MOST_SEEDS}, or a list of different integers from 0"
     reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
     return [0]
+
+
+def read_rule(node: Node, reader: Reader) -> dict[str, Any]:
+    """What of `test` and `margin` is written; the tests cost an import that only reports need otherwise."""
+    rule = {key: node.get(key).plain() for key in ("test", "margin") if key in node.value}
+    if "test" in rule:
+        from .statistics import TESTS
+
+        if rule["test"] not in list(TESTS):
+            text = f"test is {show(rule['test'])}; it should be {' or '.join(TESTS)}{nearest(rule['test'], TESTS)}"
+            reader.fail(node.get("test").fault(text))
+    margin = rule.get("margin", 1.0)
+    if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < math.inf:
+        text = f"margin is {show(margin)}; it should be a number above 0, in the unit of the metric"
+        reader.fail(node.get("margin").fault(text))
+    return rule
 
 
 def whole(value: Any, most: int) -> bool:
@@ -186,7 +209,7 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
         attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
     if len(reader.faults) > before:
         return None
-    return Row(raw.name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds))
+    return Row(raw.name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds), cell=raw.cell)
 
 
 def attempt(reader: Reader, check: Callable[[], Any]) -> Any:

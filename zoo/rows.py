@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .faults import SpecError, nearest
 from .library import Library
@@ -21,11 +21,12 @@ Sides = Mapping[str, Node]
 
 @dataclass(frozen=True)
 class Raw:
-    """A row: its name, where it was written, and its sides, models and shapes expanded."""
+    """A row: its name, where it was written, its sides, models and shapes expanded, and its value on every axis."""
 
     name: str
     node: Node
     sides: Sides
+    cell: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Change:
     steps: tuple[str, ...]
     value: Node
     name: str
+
+    @property
+    def axis(self) -> str:
+        """The path as one writes it: that of a slot begins with the slot."""
+        return ".".join(self.steps[1:] if self.steps[0] == "model" and len(self.steps) > 1 else self.steps)
 
 
 def raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
@@ -70,11 +76,13 @@ def combinations(base: Sides, node: Node, library: Library, reader: Reader) -> l
     for model, *chosen in itertools.product(models, *changes):
         names = [label(model)] if len(models) > 1 or not chosen else []
         name = ", ".join([*names, *(change.name for change in chosen)])
+        cell = {"model": label(model)} if len(models) > 1 else {}
+        cell |= {change.axis: label(change.value) for change in chosen}
         sides = overlay(base, Node({"model": model}, node.path, node.document), library, reader)
         for change in sorted(chosen, key=lambda change: len(change.steps)):  # the whole before what is in it
             sides = sides and changed(sides, change, library, reader)
         if sides is not None:
-            rows.append(Raw(name, node, sides))
+            rows.append(Raw(name, node, sides, cell))
     return rows
 
 

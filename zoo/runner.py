@@ -220,10 +220,13 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
         "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
         "select": "best dev",
         "baseline": comparison.baseline,
+        "test": comparison.test,
+        "margin": comparison.margin,
         "rows": [
             {
                 "name": row.name,
                 "differs": dict(row.differs),
+                "cell": dict(row.cell),
                 "refused": None,
                 "runs": [{"seed": run.seed, "id": run.id()} for run in runs],
             }

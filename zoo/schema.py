@@ -127,6 +127,8 @@ def value(slot: str) -> dict[str, Any]:
 
 
 def comparison() -> dict[str, Any]:
+    from .statistics import TESTS
+
     kinds = {
         **{side: side_of(side) for side in SIDES},
         "models": many(named("model")),
@@ -135,6 +137,8 @@ def comparison() -> dict[str, Any]:
         "seeds": {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, many({"type": "integer", "minimum": 0})]},
         "baseline": {"anyOf": [NAME, NULL]},
         "references": many(ref("reference")),
+        "test": {"enum": list(TESTS)},
+        "margin": {"type": "number", "exclusiveMinimum": 0},
     }
     rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": {"vary": False}}]
     whole = {"required": ["vary"], "properties": {"vary": {"required": ["model"]}}}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from .effects import effects
+from .pareto import COSTS, fronts
 from .table import Row, Table
-from .units import epochs
-
-SEEDS = 6
-"""The fewest pairs with which an exact two-sided sign test can reach p < 0.05: its smallest p is 2 / 2^n."""
+from .units import epochs, score
+from .verdict import SHARE, rule
 
 
 def title(table: Table) -> str:
@@ -26,7 +26,9 @@ def caption(table: Table) -> list[str]:
 
 def footnotes(table: Table) -> list[str]:
     """Sentences on single rows, their factorisation and kernel where that is news, and on what was done to the data."""
-    lines = []
+    lines = _pareto(table)
+    if any(len(row.cell) > 1 for row in table.rows) and (why := effects(table).why_not):
+        lines.append(why)
     ways = _by(table.rows, lambda row: row.factorisation)
     if len(ways) > 1:
         lines.append(f"Factorisation: {'; '.join(f'{way} ({names})' for way, names in ways.items())}.")
@@ -76,10 +78,16 @@ def _differences(table: Table) -> list[str]:
         base = next((row for row in table.rows if row.name == table.baseline), None)
         return [f"No differences: the baseline {table.baseline} has no result."] if base and not base.test else []
     line = f"Differences are to {table.baseline}, paired by seed"
-    if any(row.difference.sd is not None for row in rows):
-        line += "; their ± is the sd of the differences per seed"
-    mixed = any(row.reference for row in table.rows if row.test)
-    return [line + ("; a reference row, not trained, stands against every seed." if mixed else ".")]
+    if any(row.reference for row in table.rows if row.test):
+        line += "; a reference, not trained, stands against every seed"
+    if not any(row.trained and row.difference.n > 1 for row in rows):
+        return [f"{line}."]
+    how = rule(table)
+    test = {"sign-flip": "p is exact, by flipping signs", "paired-t": "p is that of a paired t-test"}[how.test]
+    holm = f", after Holm's correction over {how.arms} rows" if how.arms > 1 else ""
+    share = "" if how.chosen else f", {100 * SHARE:g} % of the baseline's"
+    size = f"'no difference' is within {score(how.margin)} {table.metric.name}{share}"
+    return [f"{line}. In brackets a 95 % interval; {test}{holm}; {size}."]
 
 
 def _power(table: Table) -> list[str]:
@@ -88,12 +96,15 @@ def _power(table: Table) -> list[str]:
     pairs = {row.name: row.difference.n for row in rows if row.difference}
     if not pairs and len(rows) > 1:
         pairs = {row.name: row.test.n for row in rows}
-    few = {name: n for name, n in pairs.items() if n < SEEDS}
-    if not few:
+    how = rule(table)
+    few = {name: n for name, n in pairs.items() if n < how.fewest}
+    if not few or how.test != "sign-flip":
         return []
     [seeds] = _range(list(few.values()), "paired seed", str)
-    least = f"{2 / 2 ** max(few.values()):.3g}"
-    line = f"An exact test on {seeds} cannot reach p < 0.05 (its smallest p is {least}); it takes {SEEDS}."
+    least = max(how.arms, 1) * 2 / 2 ** max(few.values())
+    after = f" over {how.arms} rows" if how.arms > 1 else ""
+    line = f"An exact test on {seeds} cannot reach p < 0.05{after} (its smallest p is {min(least, 1):.3g}); "
+    line += f"it takes {how.fewest}."
     return [line if len(few) == len(pairs) else f"{line} This holds for {', '.join(few)}."]
 
 
@@ -101,6 +112,14 @@ def _differs(table: Table, part: str) -> bool:
     """Whether two runs wrote different things into a part of their records."""
     written = [run.record[part] for row in table.rows for run in row.runs if run.record.get(part)]
     return any(other != written[0] for other in written)
+
+
+def _pareto(table: Table) -> list[str]:
+    """What the mark in the table means."""
+    if not (best := fronts(table)):
+        return []
+    named = [f"{COSTS[cost][0]} ({', '.join(names)})" for cost, names in best.items()]
+    return [f"Pareto, the best {table.metric.name} that each cost buys: {'; '.join(named)}."]
 
 
 def _replaced(row: Row) -> str | None:

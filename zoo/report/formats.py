@@ -15,14 +15,19 @@ from tabulate import tabulate
 from ..runs import strict
 from . import units
 from .caption import caption, footnotes, title
+from .effects import HEADS, Effect, effects
+from .pareto import COSTS, fronts
 from .table import FORMAT, Mean, Row, Table
+from .verdict import Finding, findings, rule, sentences
 
+FIGURES = ("p", "p_holm", "improvement", "detectable", "more")
 LONGEST = 200  # characters of a reason in a table; CSV and JSON hold all of it
 
 
 @dataclass(frozen=True)
 class Column:
-    """`priority` 1 is the last to go where there is no room; `breaks` is "commas" or "anywhere" where lines may."""
+    """`priority` 1 is the last to go where there is no room; `breaks` says where lines may: at "commas", between
+    "words" or "anywhere"."""
 
     head: str
     text: Callable[[Row], str]
@@ -35,27 +40,47 @@ def columns(table: Table) -> list[Column]:
     """The columns that say something about at least one row."""
     name = table.metric.name
     plain = all(row.status == "done" for row in table.rows)
-    several = [Column("test loss", lambda row: units.mean(row.loss), 10)] if name != "loss" else []
+    several = [Column("test loss", lambda row: units.mean(row.loss), 12)] if name != "loss" else []
+    found, best = findings(table), fronts(table)
     every = [
         Column("variant", lambda row: flat(row.name), 1, right=False, breaks="anywhere"),
-        Column("what differs", lambda row: flat(differs(row.differs)), 8, right=False, breaks="commas"),
-        Column("parameters", lambda row: units.count(row.parameters), 5),
-        Column("FLOPs/token", lambda row: units.flops(row.flops_per_token), 9),
+        Column("what differs", lambda row: flat(differs(row.differs)), 10, right=False, breaks="commas"),
+        Column("parameters", lambda row: units.count(row.parameters), 6),
+        Column("FLOPs/token", lambda row: units.flops(row.flops_per_token), 11),
         Column(f"test {flat(name)}", lambda row: units.mean(row.test), 2),
         *several,
-        Column("difference", lambda row: _difference(table, row), 4),
-        Column("epochs", lambda row: units.epochs(row.epochs), 11),
-        Column("tokens/s", lambda row: units.rate(row.tokens_per_second), 6),
-        Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 12),
-        Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 7),
-        Column("seeds", lambda row: f"{row.done}/{len(row.runs)}" if row.runs else "", 13),
-        Column("status", status, 14 if plain else 3, right=False, breaks="commas"),
+        Column("difference [95 %]", lambda row: _difference(table, row, found), 4),
+        Column("p", lambda row: _p(found.get(row.name)), 7),
+        Column("verdict", lambda row: _phrase(found.get(row.name)), 5, right=False, breaks="words"),
+        Column("epochs", lambda row: units.epochs(row.epochs), 13),
+        Column("tokens/s", lambda row: units.rate(row.tokens_per_second), 8),
+        Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 14),
+        Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 9),
+        Column("Pareto", lambda row: _best(best, row), 15, right=False, breaks="commas"),
+        Column("seeds", lambda row: f"{row.done}/{len(row.runs)}" if row.runs else "", 16),
+        Column("status", status, 17 if plain else 3, right=False, breaks="commas"),
     ]
     return [column for column in every if any(column.text(row) for row in table.rows)]
 
 
-def _difference(table: Table, row: Row) -> str:
-    return "baseline" if row.name == table.baseline and row.test else units.difference(row.difference)
+def _difference(table: Table, row: Row, found: Mapping[str, Finding]) -> str:
+    if row.name == table.baseline:
+        return "baseline" if row.test else ""
+    if verdict := found[row.name].verdict:
+        return units.between(verdict)
+    return units.signed(row.difference.mean) if row.difference else ""
+
+
+def _p(finding: Finding | None) -> str:
+    return units.chance(finding.verdict.p_holm) if finding and finding.verdict else ""
+
+
+def _phrase(finding: Finding | None) -> str:
+    return finding.phrase if finding else ""
+
+
+def _best(best: Mapping[str, list[str]], row: Row) -> str:
+    return ", ".join(COSTS[cost][0] for cost, names in best.items() if row.name in names)
 
 
 def status(row: Row) -> str:
@@ -91,8 +116,11 @@ def plain(table: Table) -> str:
     """Plain text, the reasons beside the status."""
     head, cells, align = _grid(table, str)
     body = tabulate(cells, head, "simple", disable_numparse=True, colalign=align if cells else None)
-    lines = [flat(title(table)), "", *map(flat, caption(table)), "", body, "", *map(flat, footnotes(table))]
-    return "\n".join(lines).rstrip() + "\n"
+    blocks = [[title(table)], sentences(table), caption(table)]
+    blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
+    blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in _effects(table)]
+    blocks.append("\n".join(map(flat, footnotes(table))))
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def markdown(table: Table) -> str:
@@ -100,8 +128,23 @@ def markdown(table: Table) -> str:
     head, cells, align = _grid(table, escape)
     body = tabulate(cells, head, "pipe", disable_numparse=True, colalign=align if cells else None)
     notes = "\n".join(f"- {_prose(line)}" for line in footnotes(table))
-    parts = [f"# {_prose(title(table))}", " ".join(map(_prose, caption(table))), body, notes]
+    verdicts = "\n".join(f"- {_prose(line)}" for line in sentences(table))
+    parts = [f"# {_prose(title(table))}", verdicts, " ".join(map(_prose, caption(table))), body]
+    parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in _effects(table)]
+    parts.append(notes)
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _effects(table: Table) -> list[tuple[str, list[list[str]]]]:
+    """The small tables under the large one."""
+    found = effects(table)
+    named = (("Each slot, averaged over the others", found.main), ("Two slots together", found.interactions))
+    return [(name, [effect.cells() for effect in some]) for name, some in named if some]
+
+
+def _small(lines: list[list[str]], quote: Callable[[str], str], form: str) -> str:
+    cells = [[quote(flat(cell)) for cell in line] for line in lines]
+    return tabulate(cells, HEADS, form, disable_numparse=True)
 
 
 def _prose(text: str) -> str:
@@ -127,13 +170,16 @@ def csv(table: Table) -> str:
     """Numbers in full; a text that a spreadsheet would take for a formula has an apostrophe before it."""
     buffer = io.StringIO()
     writer = csv_file.writer(buffer, lineterminator="\n")
-    writer.writerow(_record(Row("", {}, (), "")))
-    writer.writerows([[_safe(value) for value in _record(row).values()] for row in table.rows])
+    found = findings(table)
+    records = [_record(row, found.get(row.name)) for row in table.rows]
+    writer.writerow(_record(Row("", {}, (), ""), None))
+    writer.writerows([[_safe(value) for value in record.values()] for record in records])
     return buffer.getvalue()
 
 
-def _record(row: Row) -> dict[str, Any]:
+def _record(row: Row, finding: Finding | None) -> dict[str, Any]:
     requested, effective = row.kernel
+    verdict = finding and finding.verdict
     means = {"test": row.test, "dev": row.dev, "test_loss": row.loss, "difference": row.difference}
     return {
         "variant": row.name,
@@ -141,8 +187,13 @@ def _record(row: Row) -> dict[str, Any]:
         "parameters": row.parameters,
         "flops_per_token": row.flops_per_token,
         **{f"{name}_{part}": getattr(mean, part, None) for name, mean in means.items() for part in ("mean", "sd", "n")},
+        **{f"difference_{part}": getattr(verdict, part, None) for part in ("low", "high")},
+        **{part: getattr(verdict, part, None) for part in FIGURES},
+        "verdict": finding and finding.phrase,
+        "pairs_lost": finding and finding.lost,
         "epochs": row.epochs,
         "tokens_per_second": row.tokens_per_second,
+        "train_seconds": row.train_seconds,
         "peak_memory_bytes": row.peak_memory_bytes,
         "kv_bytes_per_token": row.kv_bytes_per_token,
         "seeds_done": row.done,
@@ -165,6 +216,7 @@ def _safe(value: Any) -> Any:
 
 def json(table: Table) -> str:
     """Strict JSON: a number that is not finite is null, and texts are as they were."""
+    found, best, slots = findings(table), fronts(table), effects(table)
     document = {
         "format": FORMAT,
         "name": table.name,
@@ -172,19 +224,42 @@ def json(table: Table) -> str:
         "metric": asdict(table.metric),
         "select": table.select,
         "baseline": table.baseline,
+        "rule": asdict(rule(table)),
+        "verdicts": sentences(table),
         "caption": caption(table),
         "footnotes": footnotes(table),
-        "rows": [_entry(row) for row in table.rows],
+        "rows": [_entry(row, found.get(row.name), best) for row in table.rows],
+        "effects": {
+            "main": [_effect(effect) for effect in slots.main],
+            "interactions": [_effect(effect) for effect in slots.interactions],
+            "why_not": slots.why_not,
+        },
     }
     return json_file.dumps(strict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _entry(row: Row) -> dict[str, Any]:
+def _effect(effect: Effect) -> dict[str, Any]:
+    contrast, verdict = effect.contrast, effect.verdict
+    sides = {"values": dict(contrast.values), "against": dict(contrast.against)}
+    return {**sides, "settings": contrast.settings, "lost": contrast.lost, **asdict(verdict), "phrase": effect.phrase}
+
+
+def _verdict(finding: Finding) -> dict[str, Any]:
+    """All figures; a reference, which is not judged, has its wins."""
+    counts = {key: getattr(finding, key) for key in ("phrase", "pairs", "planned", "lost", "wins")}
+    verdict = finding.verdict
+    return {**(asdict(verdict) | {"bound": verdict.bound} if verdict else {"word": None}), **counts}
+
+
+def _entry(row: Row, finding: Finding | None, best: Mapping[str, list[str]]) -> dict[str, Any]:
     requested, effective = row.kernel
     entry = {name: value for name, value in vars(row).items() if name not in ("runs", "kernel")}
     entry = {name: asdict(value) if isinstance(value, Mean) else value for name, value in entry.items()}
     parts = (part for run in row.runs for part in run.record.get("provenance") or ())
     return entry | {
+        "verdict": finding and _verdict(finding),
+        "pareto": {cost: row.name in names for cost, names in best.items()},
+        "outcomes": dict(row.outcomes),
         "seeds": {"done": row.done, "planned": len(row.runs)},
         "kernel": {"requested": requested, "effective": effective},
         "provenance": list({(part.get("slot"), part.get("name")): part for part in parts}.values()),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -15,6 +16,9 @@ from ..faults import SpecError, nearest
 from ..runs import Run as Folder
 
 FORMAT = 1
+
+MEMORY = re.compile(r"out of memory|OutOfMemory|MemoryError|can't allocate memory", re.IGNORECASE)
+"""What torch and Python say where there is none left."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,13 @@ class Run:
     record: Mapping[str, Any] = field(default_factory=dict, repr=False)
     curve: tuple[tuple[int, Mapping[str, float]], ...] = field(default=(), repr=False)
 
+    @property
+    def outcome(self) -> str:
+        """How the run ended: its status, and of one that failed whether it was killed or out of memory."""
+        if self.status == "failed" and (self.reason or "").startswith("killed by"):
+            return "killed"
+        return "out of memory" if self.status == "failed" and MEMORY.search(self.reason or "") else self.status
+
     def fact(self, part: str, name: str) -> Any:
         """`record[part][name]`, or None where either is not known."""
         return (self.record.get(part) or {}).get(name)
@@ -68,7 +79,8 @@ class Run:
 class Row:
     """One variant over its seeds. Means are over the runs that are done, and None where there are none.
 
-    `reference` rows were not trained. Times are in tokens per second, memory in bytes.
+    `reference` rows were not trained. `cell` is the row's value on every axis that was varied. Speeds are in tokens
+    per second, memory in bytes.
     """
 
     name: str
@@ -77,6 +89,7 @@ class Row:
     status: str
     reason: str | None = None
     reference: bool = False
+    cell: Mapping[str, str] = field(default_factory=dict)
     test: Mean | None = None
     dev: Mean | None = None
     loss: Mean | None = None
@@ -86,13 +99,24 @@ class Row:
     kv_bytes_per_token: int | None = None
     epochs: float | None = None
     tokens_per_second: float | None = None
+    train_seconds: float | None = None
+    decode_tokens_per_second: float | None = None
     peak_memory_bytes: int | None = None
     factorisation: str | None = None
     kernel: tuple[str | None, tuple[str, ...]] = (None, ())
 
     @property
     def done(self) -> int:
-        return sum(run.status == "done" for run in self.runs)
+        return self.outcomes["done"]
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How many runs ended in which way."""
+        return Counter(run.outcome for run in self.runs)
+
+    def scores(self, metric: Metric) -> dict[int, float]:
+        """The score of every seed that has one."""
+        return {run.seed: run.test[metric.name] for run in self.runs if run.status == "done"}
 
     @property
     def trained(self) -> bool:
@@ -110,6 +134,25 @@ class Table:
     rows: tuple[Row, ...]
     baseline: str | None = None
     select: str = "best dev"
+    test: str = "sign-flip"
+    margin: float | None = None
+
+    @property
+    def base(self) -> Row | None:
+        """The row that the others are compared to."""
+        return next((row for row in self.rows if row.name == self.baseline), None)
+
+    def differences(self, row: Row) -> dict[int, float]:
+        """Score of the row less the baseline's by shared seed; a reference, with one score, has it at every seed."""
+        base = self.base
+        if base is None or row.name == base.name:
+            return {}
+        mine, theirs = row.scores(self.metric), base.scores(self.metric)
+        if row.reference and mine:
+            mine = dict.fromkeys(theirs, next(iter(mine.values())))
+        elif base.reference and theirs:
+            theirs = dict.fromkeys(mine, next(iter(theirs.values())))
+        return {seed: score - theirs[seed] for seed, score in mine.items() if seed in theirs}
 
 
 def comparisons(out: Path) -> list[str]:
@@ -135,12 +178,13 @@ def _table(out: Path, document: Mapping[str, Any]) -> Table:
     if document["format"] != FORMAT:
         raise ValueError(f"format {document['format']}, and this version reads {FORMAT}")
     metric = Metric(**document["metric"])
-    entries = [(entry, tuple(_run(out, run, metric.name) for run in entry["runs"])) for entry in document["rows"]]
-    baseline = document.get("baseline")
-    base = next((runs for entry, runs in entries if entry["name"] == baseline), ())
-    rows = [_row(entry, runs, metric, () if entry["name"] == baseline else base) for entry, runs in entries]
+    rows = []
+    for entry in document["rows"]:
+        rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
-    return Table(document["name"], document["task"], metric, tuple(rows), baseline, document.get("select", "best dev"))
+    given = {key: document[key] for key in ("baseline", "select", "test", "margin") if key in document}
+    table = Table(document["name"], document["task"], metric, tuple(rows), **given)
+    return replace(table, rows=tuple(replace(row, difference=Mean.of(table.differences(row).values())) for row in rows))
 
 
 def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
@@ -174,17 +218,18 @@ def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: value for name, value in (values or {}).items() if _number(value) is not None}
 
 
-def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric, base: tuple[Run, ...]) -> Row:
+def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row:
     done = [run for run in runs if run.status == "done"]
     status, reason = _status(entry.get("refused"), runs)
+
     def known(part: str, name: str) -> list[Any]:
         return [value for run in done or runs if (value := run.fact(part, name)) is not None]
 
     def first(name: str) -> Any:
         return next(iter(known("model", name)), None)
 
-    def mean(name: str) -> float | None:
-        values = [value for value in map(_number, known("train", name)) if value is not None]
+    def mean(name: str, part: str = "train") -> float | None:
+        values = [value for value in map(_number, known(part, name)) if value is not None]
         return fmean(values) if values else None
 
     kernel = first("kernel") or {}
@@ -195,15 +240,17 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric, base: 
         status=status,
         reason=reason,
         reference=_reference(runs),
+        cell=entry.get("cell") or {},
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),
         loss=Mean.of(run.test.get("loss") for run in done),
-        difference=_difference(runs, base, metric),
         parameters=_number(first("parameters")),
         flops_per_token=_number(first("flops_per_token")),
         kv_bytes_per_token=_number(first("kv_bytes_per_token")),
         epochs=mean("epochs"),
         tokens_per_second=mean("tokens_per_second"),
+        train_seconds=mean("seconds"),
+        decode_tokens_per_second=mean("tokens_per_second", "decode"),
         peak_memory_bytes=max(filter(None, map(_number, known("train", "peak_memory_bytes"))), default=None),
         factorisation=first("factorisation"),
         kernel=(kernel.get("requested"), tuple(kernel.get("effective") or ())),
@@ -222,7 +269,7 @@ def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None
     """One phrase for all seeds of a row, and the reason of those that are not done."""
     if refused is not None:
         return "refused", refused
-    counts = Counter(run.status for run in runs)
+    counts = Counter(run.outcome for run in runs)
     reasons: dict[str, list[int]] = {}
     for run in runs:
         if run.reason and run.status != "done":
@@ -232,20 +279,5 @@ def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None
         reason = "; ".join(f"seed {', '.join(map(str, seeds))}: {text}" for text, seeds in reasons.items())
     if len(counts) < 2:
         return next(iter(counts), "not run"), reason
-    done = counts.pop("done", 0)
-    others = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return f"{done}/{len(runs)} seeds, {others}", reason
-
-
-def _difference(runs: tuple[Run, ...], base: tuple[Run, ...], metric: Metric) -> Mean | None:
-    """Mean over the shared seeds of this row less the baseline; a reference row stands against every seed."""
-    mine, theirs = _scores(runs, metric), _scores(base, metric)
-    if _reference(runs) and mine:
-        mine = dict.fromkeys(theirs, next(iter(mine.values())))
-    elif _reference(base) and theirs:
-        theirs = dict.fromkeys(mine, next(iter(theirs.values())))
-    return Mean.of(score - theirs[seed] for seed, score in mine.items() if seed in theirs)
-
-
-def _scores(runs: tuple[Run, ...], metric: Metric) -> dict[int, float]:
-    return {run.seed: run.test[metric.name] for run in runs if run.status == "done"}
+    ordered = {"done": counts.pop("done")} | counts if "done" in counts else counts
+    return ", ".join(f"{count}/{len(runs)} {outcome}" for outcome, count in ordered.items()), reason

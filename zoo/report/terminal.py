@@ -12,11 +12,14 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .caption import caption, footnotes, reasons, title
+from .effects import HEADS, Effect, effects
 from .formats import Column, columns, flat, short
 from .table import Row, Table
+from .verdict import sentences
 
 GAP = 2  # a space of padding and one where a rule would stand
 NAME = 28  # a longer name is folded where there is no room for all of it
+WORDS = 14  # and so are several words
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,18 @@ class terminal:  # noqa: N801, a function to whoever calls it
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         chosen, left_out = fit(self.table, options.max_width)
         yield Text(flat(title(self.table)), style="bold")
+        for line in sentences(self.table):
+            yield Text(flat(line))
         for line in caption(self.table):
             yield Text(flat(line), style="dim")
         yield Text()
         yield self._grid(chosen)
         yield Text()
+        found = effects(self.table)
+        for name, some in (("averaged over other slots", found.main), ("two slots together", found.interactions)):
+            if some:
+                yield _effects(name, some)
+                yield Text()
         for line in reasons(self.table):
             yield Text(short(line), style="red")
         for line in footnotes(self.table):
@@ -52,6 +62,17 @@ class terminal:  # noqa: N801, a function to whoever calls it
         return grid
 
 
+def _effects(name: str, found: tuple[Effect, ...]) -> Grid:
+    """A small table whose long cells are folded where there is no room."""
+    grid = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for head in (name, *HEADS[1:]):
+        right = head in ("difference [95 %]", "p", "settings", "seeds")
+        grid.add_column(Text(head), justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for effect in found:
+        grid.add_row(*(Text(flat(cell)) for cell in effect.cells()))
+    return grid
+
+
 def _pack(column: Column, text: str, width: int) -> str:
     """As many phrases on a line as `width` holds."""
     lines = [""]
@@ -62,7 +83,9 @@ def _pack(column: Column, text: str, width: int) -> str:
 
 
 def _phrases(column: Column, text: str) -> list[str]:
-    return text.replace(", ", ",\n").split("\n") if column.breaks == "commas" else [text]
+    marks = {"commas": ", ", "words": " "}
+    mark = marks.get(column.breaks)
+    return text.replace(mark, f"{mark.strip()}\n").split("\n") if mark else [text]
 
 
 def _style(row: Row) -> str:
@@ -97,4 +120,5 @@ def _least(column: Column, table: Table, full: int) -> int:
     """The least width at which the column can be read."""
     if column.breaks == "anywhere":
         return min(full, NAME)
-    return max(cell_len(phrase) for line in _lines(column, table) for phrase in _phrases(column, line))
+    longest = max(cell_len(phrase) for line in _lines(column, table) for phrase in _phrases(column, line))
+    return max(longest, min(full, WORDS)) if column.breaks == "words" else longest

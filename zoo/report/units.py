@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 from .table import Mean
+
+if TYPE_CHECKING:
+    from ..statistics import Verdict
 
 
 def score(value: float) -> str:
@@ -10,14 +16,28 @@ def score(value: float) -> str:
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.0005 else f"{value:.1g}"
 
 
+def at_most(value: float) -> str:
+    """A size rounded up, so that what is said to be no larger is not."""
+    step = 0.001 if value >= 0.0005 else 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return score(math.ceil(value / step - 1e-6) * step)
+
+
+def signed(value: float) -> str:
+    return ("+" if value > 0 else "") + score(value)
+
+
+def between(verdict: Verdict) -> str:
+    """A difference with its interval."""
+    bounds = "" if verdict.low is None else f" [{signed(verdict.low)}, {signed(verdict.high)}]"
+    return signed(verdict.mean) + bounds
+
+
+def chance(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
 def mean(value: Mean | None) -> str:
     return "" if value is None else score(value.mean) + _spread(value)
-
-
-def difference(value: Mean | None) -> str:
-    if value is None:
-        return ""
-    return ("+" if value.mean > 0 else "") + score(value.mean) + _spread(value)
 
 
 def _spread(value: Mean) -> str:
