@@ -32,9 +32,10 @@ def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Arch
     """
     library = open_library(registry=registry)
     reader = library.reader()
-    node = library.expand("model", Node(model, ("model",)), reader)
+    given = Node(model, ("model",))
+    node = library.expand("model", given, reader)
     if shape is None and "shape" not in node.value:
-        raise SpecError([node.fault("this model has no shape of its own; give one")])
+        raise SpecError([given.fault("it has no shape of its own; give one")])
     shape = Node({} if shape is None else shape, ("shape",))
     model_spec, shape_spec = reader.sized(node, library.expand("shape", shape, reader))
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None

@@ -93,7 +93,7 @@ class Library:
         base = dict(self.expand(kind, like, reader, seen).items()) if like is not None else {}
         base.pop("published", None)  # it is said of that model alone
         if "shape" in own:
-            own["shape"] = self.sizes(own["shape"], base.get("shape"), reader)
+            base["shape"] = self.sizes(own.pop("shape"), base.get("shape"), reader)
         return Node(base | {k: merged(base.get(k), v) for k, v in own.items()}, node.path, node.document)
 
     def sizes(self, node: Node, base: Node | None, reader: Reader) -> Node:

@@ -11,6 +11,8 @@ from .shape import MAIN, SIZES, Shape, resized
 from .signature import REQUIRED, RESERVED, Field, show
 from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, Published, SlotSpec, Train
 
+MODEL_KEYS = (*MODEL_SLOTS, "share", "shape", "published", "weights")
+
 
 class Reader:
     """Reads nodes into records and keeps every fault; `finish` raises them all, in the order of their places."""
@@ -173,7 +175,7 @@ class Reader:
             elif key in MODEL_SLOTS:
                 slots[key] = self.slot(child, key)
             else:
-                self.fail(node.fault(f"a model has no slot {show(key)}{nearest(key, MODEL_SLOTS)}", key))
+                self.fail(node.fault(f"a model has no slot {show(key)}{nearest(key, MODEL_KEYS)}", key))
         given = frozenset(slots)
         for key, child in self.defaults.items():
             faulty = key in slots and slots[key] is None and key != "architecture"  # the others are still checked
