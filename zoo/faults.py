@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One mistake. `path` leads to the value in the document, `where` is `file:line:column` if it has one."""
+    """One mistake. `path` leads to the value in the document, `where` is `file:line:column` if it has one; `error` is
+    what failed, where the mistake is a program's and no refusal.
+    """
 
     text: str
     path: Path = ()
     where: str = ""
+    error: BaseException | None = field(default=None, compare=False, repr=False)
 
     @property
     def place(self) -> tuple[str, list[int]]:

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from .. import measure
-from ..builder import make
+from ..builder import make, tried
 from ..library import Library, open_library
 from ..parts import Architecture
-from ..spec import Node
+from ..shape import Shape
+from ..spec import ModelSpec, Node
 from .subject import Subject
 
 TOLERANCE = 1e-5
@@ -68,6 +69,20 @@ class Case:
         """The same model with its initial weights, or one that differs in some slots, in eval mode."""
         return made(self.library, {**self.spec, **slots}, {**self.shape, "dropout": dropout}, seed).double().eval()
 
+    def read(self, spec: Mapping[str, Any] | None = None) -> tuple[ModelSpec, Shape]:
+        """The model, or another one, and the shape as the builder takes them. Raises `SpecError`."""
+        return read(self.library, spec or self.spec, self.shape)
+
+    def with_options(self, given: Mapping[str, Any], shape: Mapping[str, Any]) -> Architecture:
+        """The model, with its initial weights, with further options of the variant under test. Raises `SpecError`."""
+        slot, old = self.subject.slot, self.subject.part
+        part = {"name": self.subject.name, **self.subject.options, **given}
+        value = self.spec[slot]
+        value = part if value == old else {stack: part if v == old else v for stack, v in value.items()}
+        specs = read(self.library, {**self.spec, slot: value}, shape)
+        tried(*specs, self.library.registry, "cpu")
+        return make(*specs, registry=self.library.registry).double().eval()
+
     def draw(self, *size: int, seed: int = 0) -> Tensor:
         """Ids of tokens that are not reserved."""
         generator = torch.Generator().manual_seed(seed)
@@ -90,6 +105,12 @@ class Case:
     @property
     def target(self) -> Tensor:
         return self.draw(3, 9, seed=2)
+
+    @property
+    def inputs(self) -> Tensor:
+        """What a model that reads on is given in place of the target: the token before each."""
+        target = self.target
+        return torch.cat([torch.full_like(target[:, :1], self.model.shape.bos), target[:, :-1]], 1)
 
     def passes(self) -> Iterator[tuple[Tensor | None, bool]]:
         """The sources that the target can be read with, and whether the two are aligned."""
@@ -123,12 +144,16 @@ class Case:
             )
 
 
-def made(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:
-    """As `zoo.build`, without its trial pass."""
+def read(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any]) -> tuple[ModelSpec, Shape]:
     reader = library.reader()
     specs = reader.model(Node(model, ("model",))), reader.shape(Node(shape, ("shape",)))
     reader.finish()
-    return make(*specs, seed=seed, registry=library.registry)
+    return specs
+
+
+def made(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:
+    """As `zoo.build`, without its trial pass."""
+    return make(*read(library, model, shape), seed=seed, registry=library.registry)
 
 
 @torch.no_grad()

@@ -5,6 +5,9 @@ B batch, S source tokens, T target tokens, V vocabulary.
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import torch
 from torch import Tensor
 
@@ -38,3 +41,31 @@ def kernels(case: Case) -> str | None:
 
 def flat_gradient(model: Architecture, logits: Tensor) -> Tensor:
     return torch.cat([g.flatten() for g in gradient(model, logits.square().mean()).values() if g is not None])
+
+
+def compiles(case: Case) -> str | None:
+    """`torch.compile` makes one graph of a pass, which gives the same logits and gradients, padded or not."""
+    backend = "eager" if case.subject is None else case.subject.backend
+    if backend == "inductor" and not has_compiler():
+        return "inductor finds no compiler of C++ here"
+    model = case.model
+    source, source_keep = case.pad([case.draw(n, seed=n) for n in (5, 2, 3)], "left")
+    target, target_keep = case.pad([case.draw(n, seed=n) for n in (9, 4, 6)], "right")
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=False)
+    for given, what in (({}, ""), ({"source_keep": source_keep, "target_keep": target_keep}, ", with padding")):
+        changed = f"The model was compiled as one graph by {backend}{what}"
+        logits = model(source, target, **given)
+        try:
+            torch.compiler.reset()
+            theirs = compiled(source, target, **given)
+        except Exception as error:
+            told = " ".join(str(error).split())[:300]
+            case.fail(f"{changed}: it should run, and there came {type(error).__name__}: {told}.")
+        case.same(theirs, logits, changed, "the logits")
+        case.same(flat_gradient(model, theirs), flat_gradient(model, logits), changed, "the gradients")
+    torch.compiler.reset()
+    return None
+
+
+def has_compiler() -> bool:
+    return any(map(shutil.which, (os.environ.get("CXX", "g++"), "c++", "clang++")))

@@ -10,24 +10,56 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..cache import Cache
 from .case import Case
 
 
 @torch.no_grad()
 def decoding(case: Case) -> str | None:
     """Given tokens read from a cache, one by one, in chunks or after a padded prefix, have the whole pass's logits."""
-    model, target = case.model, case.target
+    model, target, inputs = case.model, case.target, case.inputs
     if not model.autoregressive:
         return "it predicts all tokens at once"
-    inputs = torch.cat([torch.full_like(target[:, :1], model.shape.bos), target[:, :-1]], 1)
     for source, _ in case.passes():
         whole = model(source, target)
-        for sizes in ([1] * 9, [3, 5, 1], [1, 8]):
-            cache = model.start(source, room=9)
-            steps = torch.cat([model.step(cache, ids) for ids in inputs.split(sizes, 1)], 1)
-            case.same(steps, whole, f"The target was read in steps of {sizes}", "the logits")
+        for sizes, room in (([1] * 9, 9), ([3, 5, 1], 21), ([1, 8], 9)):
+            cache = model.start(source, room=room)
+            steps = []
+            for ids in inputs.split(sizes, 1):
+                steps.append(model.step(cache, ids))
+                litter(cache)
+            changed = f"The target was read in steps of {sizes} from a cache with room for {room}"
+            case.same(torch.cat(steps, 1), whole, changed, "the logits")
         for side in ("left", "right"):
             after_prefix(case, source is not None, inputs, side)
+    return None
+
+
+def litter(cache: Cache) -> None:
+    """Fill what a cache has room for and has not read with numbers that would be seen."""
+    for cell in cache.cells.values():
+        for buffer in cell.buffers:
+            buffer[:, :, cell.length :] = 100.0
+
+
+@torch.no_grad()
+def reorder(case: Case) -> str | None:
+    """A cache whose rows were reordered goes on as if each row had read what its new one has: beam search."""
+    model, inputs = case.model, case.inputs
+    if not model.autoregressive:
+        return "it predicts all tokens at once"
+    order = torch.tensor([2, 0, 0])
+    for source, _ in case.passes():
+        given = case.pad([row[:n] for row, n in zip(case.source, (3, 5, 1), strict=True)], "left")
+        given = given if source is not None else (None, None)
+        prefix, keep = case.pad([row[:n] for row, n in zip(inputs, (6, 2, 4), strict=True)], "left")
+        kept, moved = (model.start(*given, room=9) for _ in range(2))
+        for cache in (kept, moved):
+            model.step(cache, prefix, keep)
+        moved.reorder(order)
+        following = inputs[:, 6:8]
+        expected, got = model.step(kept, following)[order], model.step(moved, following[order])
+        case.same(got, expected, f"The rows of a cache were reordered to {order.tolist()}", "the logits of each row")
     return None
 
 

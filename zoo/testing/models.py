@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import computing, decoding, looking, saving, training
+from . import computing, counting, decoding, looking, options, saving, training
 from .case import Case
 from .partners import cases
 from .subject import Table
@@ -20,12 +20,14 @@ def named(*checks: Check) -> dict[str, Check]:
 
 
 CHECKS = named(
-    training.runs, training.gradients, computing.kernels, looking.future, looking.window, decoding.decoding,
-    looking.padding, looking.rows, training.dropout, saving.round_trip, saving.copies, training.learning,
-    training.untrained, decoding.generation,
+    training.runs, training.gradients, training.dropout, training.learning, training.untrained, computing.kernels,
+    looking.future, looking.window, looking.padding, looking.rows, decoding.decoding, decoding.reorder,
+    decoding.generation, saving.round_trip, saving.copies,
 )  # fmt: skip
-"""What takes little: held of any model."""
-COSTLY = named()
-"""What takes more, or says nothing new of a second partner: held of a variant once."""
+"""What takes little time: held of any model."""
+FURTHER = named(training.determinism, saving.yaml, saving.meta, counting.counts)
+"""Held of a variant with every partner."""
+ONCE = named(computing.compiles, options.options, options.ranges)
+"""What takes more time, or says nothing new of a second partner."""
 
-TABLE = Table(cases, {**CHECKS, **COSTLY}, frozenset({*COSTLY, "untrained"}))
+TABLE = Table(cases, {**CHECKS, **FURTHER, **ONCE}, frozenset({*ONCE, "untrained"}))

@@ -14,8 +14,8 @@ from typing import Any
 
 from ..builder import tried
 from ..faults import SpecError
-from ..spec import MODEL_SLOTS, WHOLE, Node
-from .case import SHAPES, Case
+from ..spec import MODEL_SLOTS, WHOLE
+from .case import SHAPES, Case, read
 from .subject import Subject
 from .values import options_of, others
 
@@ -50,11 +50,10 @@ class Rows:
 
     def takes(self, spec: Mapping[str, Any], shape: str) -> bool:
         """Whether this model can be; why not is kept in `refusal`."""
-        reader = self.subject.library.reader()
         try:
-            read = reader.model(Node(spec)), reader.shape(Node(SHAPES[shape]))
-            reader.finish()
-            tried(*read, self.registry, "cpu")  # whose passes take a tenth of those on meta
+            tried(
+                *read(self.subject.library, spec, SHAPES[shape]), self.registry, "cpu"
+            )  # whose passes take a tenth of those on meta
         except SpecError as error:
             self.refusal = error
             return False

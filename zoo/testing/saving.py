@@ -6,10 +6,15 @@ B batch, S source tokens, T target tokens, V vocabulary.
 from __future__ import annotations
 
 import copy
+import json
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from .. import yaml as yaml_file
+from ..builder import sketch, trimmed
 from .case import Case, made
 
 
@@ -48,3 +53,56 @@ def tied(model: nn.Module) -> list[list[str]]:
     for name, p in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(p), []).append(name)
     return sorted(group for group in names.values() if len(group) > 1)
+
+
+def meta(case: Case) -> None:
+    """On the meta device the model has the same parameters, and nothing is stored at all."""
+    specs, stored = case.read(), []
+    with Stored(stored):
+        found = tensors(sketch(*specs, case.library.registry))
+    expected = tensors(made(case.library, case.spec, case.shape))
+    changed = "The model was built on the meta device"
+    if found != expected:
+        differ = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+        told = "; ".join(f"{name} should be {expected.get(name)} and is {found.get(name)}" for name in differ)
+        case.fail(f"{changed}: its parameters and buffers should have stayed equal. {told}.")
+    if stored:
+        case.fail(f"{changed}: no tensor should have been stored, and these operations did: {', '.join(stored)}.")
+
+
+def tensors(model: nn.Module) -> dict[str, str]:
+    """Names, shapes and types of all that a model holds; of tied parameters the first."""
+    held = [*model.named_parameters(), *model.named_buffers()]
+    return {name: f"{list(x.shape)} {x.dtype}".replace("torch.", "") for name, x in held}
+
+
+class Stored(TorchDispatchMode):
+    """Keeps the name of each operation that makes a tensor with contents."""
+
+    def __init__(self, names: list[str]):
+        super().__init__()
+        self.names = names
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        made = [x for x in tree_leaves(out) if isinstance(x, torch.Tensor) and x.device.type != "meta" and x.numel()]
+        if made and func.__name__ not in self.names:
+            self.names.append(func.__name__)
+        return out
+
+
+def yaml(case: Case) -> None:
+    """The model, and the model with every default filled in, are the same after YAML: the same parts and weights."""
+    spec, shape = case.read()
+    whole = trimmed(spec, shape, case.library.registry).plain()
+    weights = made(case.library, case.spec, case.shape).state_dict()
+    for written, what in ((case.spec, "The model"), (whole, "The model with its defaults filled in")):
+        text = yaml_file.dump(dict(written))
+        again, changed = yaml_file.load(text).value, f"{what} was written to YAML and read"
+        if again != written:
+            case.fail(f"{changed}: it should be {json.dumps(written)} and is {json.dumps(again)}.")
+        read = case.read(again)[0]
+        if read != spec:
+            case.fail(f"{changed}: it should be {json.dumps(spec.plain())} and is {json.dumps(read.plain())}.")
+        for name, x in made(case.library, again, case.shape).state_dict().items():
+            case.same(x, weights[name], changed, name, 0.0)

@@ -6,10 +6,13 @@ import json
 import shlex
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import torch
 
 from ..faults import SpecError
 from ..library import Library, open_library
@@ -91,7 +94,8 @@ def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Itera
     """The result of each check (of those named in `only`, if any), as soon as it is there."""
     names = [name for name in table.checks if not only or name in only]
     try:
-        cases = table.cases(subject)
+        with one_thread():
+            cases = table.cases(subject)
     except SpecError as error:
         cases = []
         subject.refusals.append(str(error))
@@ -101,7 +105,20 @@ def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Itera
         return
     for name in names:
         chosen = cases[:1] if name in table.once else cases
-        yield verdict(subject, name, table.checks[name], chosen)
+        with one_thread():
+            result = verdict(subject, name, table.checks[name], chosen)
+        yield result
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Several threads take longer over tensors this small, and much longer where cores are shared."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:

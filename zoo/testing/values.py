@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..signature import REQUIRED, Field, read
 
-EDGES = {int: (0, -1), float: (0.0, -1.0, 1e9)}
+EDGES = {int: (0, -1), float: (0.0, -1.0)}
 """Numbers that many options cannot be: what comes of them is a refusal in words or a model that works."""
 
 
@@ -55,9 +55,10 @@ def typed(annotation: Any, default: Any = None) -> Iterator[Any]:
         yield from (True, False)
     elif annotation is int:
         near = (default + 1, default * 2, default // 2) if is_number(default) and default > 1 else ()
-        yield from (*near, 2, 3, 4, 1)
+        yield from (*near, 2, 3, 4, 1, 64)
     elif annotation is float:
-        yield from (0.5, *((default * 2.0, default / 2, default + 1.0) if is_number(default) else (2.0,)))
+        near = (default * 2, default / 2, default * 0.7, default + 1) if is_number(default) else (2.0,)
+        yield from (0.5, *near, 100.0)
     elif annotation is types.NoneType:
         yield None
     elif origin in (list, tuple):

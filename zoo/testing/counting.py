@@ -1,0 +1,51 @@
+"""Checks of what is said of a model that is not built yet: the numbers of `zoo plan`."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+
+from ..builder import sketch
+from ..parts import Architecture
+from ..plan import cache_bytes, flops, flops_per_token, kv_bytes_per_token
+from .case import Case, made
+
+
+def counts(case: Case) -> None:
+    """Parameters, FLOPs per token and the cache's bytes per token are those of a model with weights and a real pass."""
+    planned, real = sketch(*case.read(), case.library.registry), made(case.library, case.spec, case.shape).eval()
+    stored = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() // p.itemsize for p in real.parameters()}
+    compare(case, "parameters", sum(p.numel() for p in planned.parameters()), sum(stored.values()))
+    target = case.target[:1]
+    for source, aligned in case.passes():
+        source = target[:, :0] if source is None else source[:1]
+        task = SimpleNamespace(source_len=source.shape[1], target_len=target.shape[1], aligned=aligned)
+        what = f"FLOPs per token, with {task.source_len} source tokens and {task.target_len} target tokens,"
+        per_token = flops_per_token(planned, task)
+        compare(case, what, per_token, round(flops(real, source, target, aligned) / task.target_len))
+        least = in_linears(real, source, target, aligned) / task.target_len
+        if per_token < round(least):
+            case.fail(f"The {what} were counted: they should be at least the {least:,.0f} that the linear layers take, "
+                      f"and are {per_token:,}.")  # fmt: skip
+    if real.autoregressive:
+        few, many = (cache_bytes(real, source, target, room) for room in (1, 2))
+        compare(case, "bytes that a token takes in the cache", kv_bytes_per_token(planned, task), many - few)
+
+
+def compare(case: Case, what: str, planned: int, real: int) -> None:
+    if planned != real:
+        case.fail(f"The {what} were counted before weights were made: they should be {real:,} and are {planned:,}.")
+
+
+@torch.no_grad()
+def in_linears(model: Architecture, source: Tensor, target: Tensor, aligned: bool) -> int:
+    """FLOPs of the calls of `nn.Linear`, by their formula."""
+    seen: list[int] = []
+    own = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    hooks = [m.register_forward_hook(lambda m, _, y: seen.append(2 * y.numel() * m.in_features)) for m in own]
+    model(source, target, aligned=aligned)
+    for hook in hooks:
+        hook.remove()
+    return sum(seen)
