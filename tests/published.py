@@ -151,3 +151,37 @@ MODELS |= {
         fixed=SINES, positions="slots",
     ),
 }  # fmt: skip
+
+MOE = {"num_local_experts": 5, "num_experts_per_tok": 2}
+GEMMA2 = LLAMA | {"head_dim": 10, "sliding_window": 5, "query_pre_attn_scalar": 20, "num_hidden_layers": 4}
+SIDES_OF_GEMMA3 = {
+    "full_attention": {"rope_type": "default", "rope_theta": 2000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
+
+MODELS |= {
+    "gemma2": Row(
+        "gemma2", "Gemma2ForCausalLM", GEMMA2 | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}
+    ),
+    "gemma3": Row(
+        "gemma3", "Gemma3ForCausalLM",
+        GEMMA2 | {
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+            "rope_parameters": SIDES_OF_GEMMA3,
+        },
+    ),
+    "mixtral": Row("mixtral", "MixtralForCausalLM", LLAMA | MOE | rope() | {"sliding_window": 5}),
+    "qwen3-moe": Row(
+        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"head_dim": 10, "moe_intermediate_size": 12}
+    ),
+    "qwen3-moe-normalised": Row(
+        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"moe_intermediate_size": 12, "norm_topk_prob": True}
+    ),
+    "gpt-oss": Row(
+        "gpt-oss", "GptOssForCausalLM",
+        LLAMA | MOE | {"head_dim": 14, "sliding_window": 5, "swiglu_limit": 1.5, "swiglu_alpha": 1.3} | rope(
+            "yarn", base=100.0, factor=4.0, original_max_position_embeddings=20, beta_fast=3.0, beta_slow=0.3,
+            truncate=False,
+        ),
+    ),
+}  # fmt: skip
