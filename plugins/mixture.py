@@ -137,7 +137,7 @@ class Mixture(nn.Module):
         rows = order // self.top
         sizes = portions(chosen, len(self.experts))
         out = []
-        for expert, own in zip(self.experts, rows.split(sizes), strict=True):
+        for expert, own in zip(self.experts, rows.split(sizes), strict=False):
             told = ctx if keep is None else replace(ctx, new_keep=keep[own][None])
             out.append(expert(x[own][None], told)[0])
         pairs = torch.cat(out)[order.argsort()].unflatten(0, chosen.shape)  # [N, top, D]
@@ -152,9 +152,11 @@ def count(chosen: Tensor, experts: int, keep: Tensor | None = None) -> Tensor:
 
 
 def portions(chosen: Tensor, experts: int) -> list[int]:
-    """How many of the N * top pairs each expert gets; an even share on the meta device, where nothing is chosen."""
+    """How many of the N * top pairs each expert gets. On the meta device, where nothing is chosen, the first takes them
+    all: the others are made alike, and so it costs the same.
+    """
     if chosen.is_meta:
-        return [(chosen.numel() + i) // experts for i in range(experts)]
+        return [chosen.numel()]
     return count(chosen, experts).tolist()
 
 
