@@ -8,80 +8,19 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import markdown_it
 import pytest
 from rich.console import Console
+from tabled import BPB, folder, markdown_rows, run, shown, table, write
 
 import zoo
 from zoo import report
-from zoo.report import Mean, Row, Run, Table, units
+from zoo.report import Mean, Row, Run, units
 from zoo.report.formats import differs
 from zoo.report.picture import _curve as curve_of
 from zoo.report.picture import spread
 from zoo.report.terminal import fit
-
-BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
-
-
-def run(seed=0, test=None, status="done", *, loss=None, dev=None, curve=(), **parts):
-    """What one run leaves behind; `parts` replaces whole parts of its record."""
-    scores = {"bpb": test} | ({"loss": loss} if loss is not None else {})
-    record = {
-        "format": 1,
-        "seed": seed,
-        "status": status,
-        "reason": None,
-        "data": {"sha256": "3fa4b1c2" * 8, "train_tokens": 102_000, "vocab_size": 1024},
-        "model": {
-            "parameters": 165_504,
-            "flops_per_token": 331_008,
-            "kv_bytes_per_token": 1024,
-            "kernel": {"requested": "auto", "effective": ["auto"]},
-            "factorisation": "left to right",
-        },
-        "train": {"epochs": 4.94, "tokens_per_second": 31_234.5, "peak_memory_bytes": 222_404_608},
-        "best": {"step": 500, "dev": {"bpb": test if dev is None else dev}},
-        "metrics": {"dev": {"bpb": dev}, "test": scores},
-        "provenance": [{"slot": "position", "name": "p", "distribution": "transformer-zoo", "version": "0.1.0"}],
-    }
-    return record | parts, curve
-
-
-def folder(out: Path, rows, name="sweep", **document):
-    """A comparison's folders. `rows` maps a name to its runs, to the reason of its refusal, or to a row's entry."""
-    entries = []
-    for number, (row, runs) in enumerate(rows.items()):
-        entry = {"name": row, "differs": {"position": row}, "refused": None, "runs": []}
-        entry |= runs if isinstance(runs, dict) else {"refused": runs} if isinstance(runs, str) else {}
-        for seed, given in enumerate(runs if isinstance(runs, list) else ()):
-            id = f"{number:08x}{seed:08x}"
-            record, curve = given or ({}, ())
-            entry["runs"].append({"seed": record.get("seed", seed), "id": id})
-            if given:
-                write(out / id / "run.json", json.dumps(record | {"id": id}))
-                write(out / id / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in curve))
-        entries.append(entry)
-    base = {"format": 1, "name": name, "file": "zoo.yaml", "task": "language-modeling", "metric": BPB,
-            "select": "best dev", "baseline": None, "rows": entries}  # fmt: skip
-    write(out / name / "comparison.json", json.dumps(base | document))
-
-
-def write(path: Path, text: str):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
-
-
-def table(out, rows, **document):
-    folder(out, rows, **document)
-    return report.read(out, document.get("name", "sweep"))
-
-
-def markdown_rows(text: str) -> list[list[str]]:
-    """The cells of a Markdown table, split as GitHub splits them: at every bar that has no backslash before it."""
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def rendered(text: str) -> list[str]:
@@ -89,12 +28,6 @@ def rendered(text: str) -> list[str]:
     tokens = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     rows = [tokens[number + 2] for number, token in enumerate(tokens) if token.type == "tr_open"]
     return ["".join(child.content for child in cell.children if child.type.startswith("text")) for cell in rows]
-
-
-def shown(given: Table, width: int) -> str:
-    console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(report.terminal(given))
-    return console.file.getvalue()
 
 
 def test_finite_scores_ascend_and_all_else_comes_last(tmp_path):
@@ -298,7 +231,7 @@ def test_numbers_are_rounded_for_people(tmp_path):
     assert dict(zip(head, a, strict=True)) == {
         "variant": "a", "what differs": "position: a", "parameters": "165,504", "FLOPs/token": "0.33 M",
         "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference [95 %]": "baseline", "p": "", "verdict": "", "epochs": "4.9",
-        "tokens/s": "31,200", "peak memory": "212.1 MiB", "KV/token": "1.0 KiB", "seeds": "2/2", "status": "done",
+        "tokens/s": "31,200", "peak memory": "212.1 MiB", "KV/token": "1.0 KiB", "status": "2/2 done",
     }  # fmt: skip
     b = dict(zip(head, b, strict=True))
     assert b["difference [95 %]"] == "+0.039 [+0.013, +0.064]"  # .0366 and .0406, and t is 12.706
@@ -336,7 +269,9 @@ def test_the_caption_says_how_the_numbers_came_about(tmp_path):
     assert text.startswith("sweep: language-modeling\n")
     assert "bpb in bits per byte, lower is better; selected by best dev, reported on test." in text
     assert "Text sha256 3fa4b1c23fa4, 3 seeds, 4.9 epochs." in text
-    assert "Differences are to base, paired by seed. In brackets a 95 % interval; p is exact, by flipping signs;" in text
+    assert (
+        "Differences are to base, paired by seed. In brackets a 95 % interval; p is exact, by flipping signs;" in text
+    )
     assert "'no difference' is within 0.030 bpb, 1 % of the baseline's." in text
     assert "An exact test on 3 paired seeds cannot reach p < 0.05 (its smallest p is 0.25); it takes 6." in text
     assert "Parts from transformer-zoo 0.1.0." in text
@@ -394,7 +329,7 @@ def test_runs_on_different_machines_are_pointed_out(tmp_path):
 def test_a_column_that_says_nothing_is_left_out(tmp_path):
     rows = {"a": [run(0, 1.0, train=None, model={"parameters": 7})], "b": {"differs": {}}}
     head = markdown_rows(report.markdown(table(tmp_path, rows)))[0]
-    assert head == ["variant", "what differs", "parameters", "test bpb", "seeds", "status"]
+    assert head == ["variant", "what differs", "parameters", "test bpb", "status"]
 
 
 def test_loss_stands_once_where_it_ranks(tmp_path):
@@ -427,7 +362,7 @@ def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
         cells = [column.text(row) for row in given.rows]
         mark = {"commas": ", ", "words": " "}.get(column.breaks, "\n")
         assert all(phrase in text for cell in cells for phrase in cell.split(mark))
-    assert len(heads) + len(left_out) == 15
+    assert len(heads) + len(left_out) == 14
     assert ("No room" in text) == bool(left_out)
     if width >= 80:
         assert {"variant", "test bpb", "difference [95 %]", "verdict", "status"} <= set(heads)
@@ -530,7 +465,12 @@ def test_a_table_is_redrawn_without_torch(tmp_path):
 
 
 def test_what_was_done_to_the_data_is_said_once(tmp_path):
-    data = {"sha256": "ab" * 32, "train_tokens": 9, "vocab_size": 9, "notes": ["test: 3 of 9 sources are cut at 5 tokens"]}
+    data = {
+        "sha256": "ab" * 32,
+        "train_tokens": 9,
+        "vocab_size": 9,
+        "notes": ["test: 3 of 9 sources are cut at 5 tokens"],
+    }
     folder(tmp_path, {"a": [run(0, 2.0, data=data), run(1, 2.1, data=data)], "b": [run(0, 2.2, data=data)]})
     text = report.markdown(report.read(tmp_path, "sweep"))
     assert text.count("Data: test: 3 of 9 sources are cut at 5 tokens.") == 1

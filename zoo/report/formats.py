@@ -57,8 +57,7 @@ def columns(table: Table) -> list[Column]:
         Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 14),
         Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 9),
         Column("Pareto", lambda row: _best(best, row), 15, right=False, breaks="commas"),
-        Column("seeds", lambda row: f"{row.done}/{len(row.runs)}" if row.runs else "", 16),
-        Column("status", status, 17 if plain else 3, right=False, breaks="commas"),
+        Column("status", status, 16 if plain else 3, right=False, breaks="commas"),
     ]
     return [column for column in every if any(column.text(row) for row in table.rows)]
 
@@ -84,7 +83,11 @@ def _best(best: Mapping[str, list[str]], row: Row) -> str:
 
 
 def status(row: Row) -> str:
-    return "reference" if row.reference and row.status == "done" else flat(row.status)
+    """How many of a row's runs ended in which way."""
+    if row.reference and row.status == "done":
+        return "reference"
+    runs = len(row.runs)
+    return f"{runs}/{runs} {row.status}" if runs > 1 and len(row.outcomes) == 1 else flat(row.status)
 
 
 def differs(values: Mapping[str, Any]) -> str:
