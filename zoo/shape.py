@@ -90,7 +90,7 @@ def resized(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: 
         raise SpecError([Fault(f"scale is {scale}; it should be above 0 and at most {MOST}", ("scale",))])
     follow = {name: getattr(own, name) for name, f in SIZES.items() if f.size and name not in written}
     main = dict(written) if scale == 1 else scaled(own, written, scale, layers) | dict(written)
-    new = Shape(**{**asdict(own), **dict.fromkeys(follow), **main})
+    new = Shape(**{**asdict(own), **main})
     return replace(new, **grown(follow, SIZES, own, new))
 
 
