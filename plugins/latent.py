@@ -54,10 +54,13 @@ class Latent(Attention):
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout is {dropout}; it should be at least 0 and below 1")
         self.heads, self.widths, self.scale, self.dropout = heads, (nope, rope, value), scale, dropout
-        narrow = shape.d_model if q_rank is None else q_rank
-        self.q_down = nn.Identity() if q_rank is None else nn.Linear(shape.d_model, narrow, bias=bias)
-        self.q_norm = nn.Identity() if q_rank is None else norm(dim=narrow)
-        self.q_up = nn.Linear(narrow, heads * (nope + rope), bias=False)
+        self.direct = q_rank is None
+        if q_rank is None:
+            self.q = nn.Linear(shape.d_model, heads * (nope + rope), bias=False)
+        else:
+            self.q_down = nn.Linear(shape.d_model, q_rank, bias=bias)
+            self.q_norm = norm(dim=q_rank)
+            self.q_up = nn.Linear(q_rank, heads * (nope + rope), bias=False)
         self.kv_down = nn.Linear(shape.d_model, rank, bias=bias)
         self.kv_norm = norm(dim=rank)
         self.kv_up = nn.Linear(rank, heads * (nope + value), bias=False)
@@ -74,7 +77,7 @@ class Latent(Attention):
     def project(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> tuple[Tensor, Tensor, Tensor]:
         """Queries [B, H, T, K + R] of x; latents [B, 1, S, C] and the rotated head [B, 1, S, R] of all that is seen."""
         nope, rope, _ = self.widths
-        q = split(self.q_up(self.q_norm(self.q_down(x))), self.heads)
+        q = split(self.q(x) if self.direct else self.q_up(self.q_norm(self.q_down(x))), self.heads)
         if memory is not x:
             return q, *ctx.cell.once(lambda: self.shrink(memory))
         latent, k = self.shrink(memory)

@@ -154,12 +154,61 @@ MODELS |= {
 
 MOE = {"num_local_experts": 5, "num_experts_per_tok": 2}
 GEMMA2 = LLAMA | {"head_dim": 10, "sliding_window": 5, "query_pre_attn_scalar": 20, "num_hidden_layers": 4}
+DEEPSEEK = LLAMA | rope() | {
+    "num_key_value_heads": 4, "kv_lora_rank": 8, "q_lora_rank": 9, "qk_nope_head_dim": 4, "qk_rope_head_dim": 6,
+    "v_head_dim": 3, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_shared_experts": 2,
+    "moe_intermediate_size": 12, "routed_scaling_factor": 1.5, "first_k_dense_replace": 1,
+}  # fmt: skip
 SIDES_OF_GEMMA3 = {
     "full_attention": {"rope_type": "default", "rope_theta": 2000.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
 }
 
+NEO = IDS | {"hidden_size": 24, "num_layers": 3, "num_heads": 4, "max_position_embeddings": 64, "window_size": 5}
+GPTJ = GPT2 | {"n_embd": 40, "rotary_dim": 4}
+FALCON = {name: value for name, value in NEOX.items() if name not in ("intermediate_size", "layer_norm_eps")} | {
+    "layer_norm_epsilon": 1e-2, "ffn_hidden_size": 40,
+}  # fmt: skip
+BLOOM = IDS | {"hidden_size": 24, "n_layer": 3, "n_head": 6, "layer_norm_epsilon": 1e-2}
+MPT = IDS | {
+    "d_model": 24, "n_layers": 3, "n_heads": 6, "max_seq_len": 64, "layer_norm_epsilon": 1e-2,
+}  # fmt: skip
+OPT = IDS | {
+    "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 40, "max_position_embeddings": 64,
+}  # fmt: skip
+MAMBA = IDS | {"hidden_size": 24, "num_hidden_layers": 3, "state_size": 5, "layer_norm_epsilon": 1e-2}
+
 MODELS |= {
+    "gpt-neo": Row(
+        "gpt-neo", "GPTNeoForCausalLM",
+        NEO | {"layer_norm_epsilon": 1e-2, "attention_types": [[["global", "local"], 1], [["local"], 1]]},
+        spread=0.5,
+    ),
+    "gptj": Row("gptj", "GPTJForCausalLM", GPTJ),
+    "phi": Row("phi", "PhiForCausalLM", NEOX | PARTLY | {"num_key_value_heads": 2}),
+    "phi-normalised": Row("phi", "PhiForCausalLM", NEOX | PARTLY | {"num_key_value_heads": 1, "qk_layernorm": True}),
+    "falcon-7b": Row("falcon", "FalconForCausalLM", FALCON | rope()),
+    "falcon-rw": Row(
+        "falcon", "FalconForCausalLM",
+        FALCON | {"multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}, attention="sdpa",
+    ),
+    "falcon-40b": Row(
+        "falcon-40b", "FalconForCausalLM",
+        FALCON | rope() | {
+            "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 2,
+        },
+    ),
+    "bloom": Row("bloom", "BloomForCausalLM", BLOOM),
+    "mpt": Row("mpt", "MptForCausalLM", MPT),
+    "mpt-scaled": Row("mpt", "MptForCausalLM", MPT | {"attn_config": {"softmax_scale": 0.3}}),
+    "opt": Row("opt", "OPTForCausalLM", OPT, unseen=("no embedding.positions",)),
+    "opt-350m": Row(
+        "opt", "OPTForCausalLM", OPT | {"do_layer_norm_before": False, "word_embed_proj_dim": 10}
+    ),
+    "mamba": Row("mamba", "MambaForCausalLM", MAMBA | {"conv_kernel": 3, "time_step_rank": 3}),
+    "mamba-untied": Row(
+        "mamba", "MambaForCausalLM", MAMBA | {"expand": 3, "time_step_rank": 1, "tie_word_embeddings": False}
+    ),
     "gemma2": Row(
         "gemma2", "Gemma2ForCausalLM", GEMMA2 | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}
     ),
@@ -176,6 +225,19 @@ MODELS |= {
     ),
     "qwen3-moe-normalised": Row(
         "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"moe_intermediate_size": 12, "norm_topk_prob": True}
+    ),
+    "deepseek-v2": Row("deepseek-v2", "DeepseekV2ForCausalLM", DEEPSEEK | {"q_lora_rank": None}),
+    "deepseek-v2-groups": Row(
+        "deepseek-v2", "DeepseekV2ForCausalLM",
+        DEEPSEEK | {
+            "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2, "first_k_dense_replace": 2,
+            "attention_bias": True,
+        },
+    ),
+    "deepseek-v3": Row("deepseek-v3", "DeepseekV3ForCausalLM", DEEPSEEK | {"n_group": 3, "topk_group": 2}),
+    "deepseek-v3-halves": Row(
+        "deepseek-v3", "DeepseekV3ForCausalLM",
+        DEEPSEEK | {"n_group": 2, "topk_group": 1, "rope_interleave": False, "v_head_dim": 13},
     ),
     "gpt-oss": Row(
         "gpt-oss", "GptOssForCausalLM",

@@ -57,7 +57,7 @@ def theirs(ours: Latent):
     from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2Attention, DeepseekV2Config
 
     nope, turned, value = ours.widths
-    latent_queries = isinstance(ours.q_down, nn.Linear)
+    latent_queries = not ours.direct
     config = DeepseekV2Config(
         hidden_size=20, num_attention_heads=4, num_key_value_heads=4, head_dim=turned, qk_rope_head_dim=turned,
         qk_nope_head_dim=nope, v_head_dim=value, kv_lora_rank=ours.kv_norm.weight.numel(), rms_norm_eps=0.01,
@@ -65,7 +65,7 @@ def theirs(ours: Latent):
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, attn_implementation="eager",
     )  # fmt: skip
     made = DeepseekV2Attention(config, 0).double().eval()
-    names = {"q_b_proj": "q_up"} if latent_queries else {"q_proj": "q_up"}
+    names = {"q_b_proj": "q_up"} if latent_queries else {"q_proj": "q"}
     names |= {"q_a_proj": "q_down", "q_a_layernorm": "q_norm"} if latent_queries else {}
     names |= {"kv_a_layernorm": "kv_norm", "kv_b_proj": "kv_up", "o_proj": "out"}
     mine, state = ours.state_dict(), {}
@@ -108,7 +108,7 @@ def test_it_is_multi_head_attention_with_these_keys_and_values(form, kernel):
     real = keep("111111..", "11111111")
     nope, turned, value = ours.widths
     c = ours.kv_norm(ours.kv_down(memory))
-    q = ours.q_up(ours.q_norm(ours.q_down(x)))
+    q = ours.q(x) if ours.direct else ours.q_up(ours.q_norm(ours.q_down(x)))
     outs = []
     for h in range(4):
         k, v = c @ rows(ours.kv_up, h * (nope + value), nope), c @ rows(ours.kv_up, h * (nope + value) + nope, value)
@@ -158,14 +158,14 @@ def test_a_source_is_read_once():
 
 def test_widths_follow_the_head_where_none_is_given():
     ours = latent()
-    assert ours.widths == (6, 6, 6) and ours.kv_down.out_features == 24 and isinstance(ours.q_down, nn.Identity)
+    assert ours.widths == (6, 6, 6) and ours.kv_down.out_features == 24
     assert isinstance(ours.out, OutLinear)
 
 
 def test_names_of_the_weights():
-    short = ["q_up", "kv_down", "kv_norm", "kv_up", "k_rope", "out"]
+    short = ["q", "kv_down", "kv_norm", "kv_up", "k_rope", "out"]
     assert list(latent().state_dict()) == [f"{name}.weight" for name in short]
-    assert {"q_down.weight", "q_norm.weight"} <= latent(q_rank=5).state_dict().keys()
+    assert {"q_down.weight", "q_norm.weight", "q_up.weight"} <= latent(q_rank=5).state_dict().keys()
     biased = [name for name in latent(q_rank=5, bias=True).state_dict() if name.endswith("bias")]
     assert biased == ["q_down.bias", "kv_down.bias", "k_rope.bias", "out.bias"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,7 +35,7 @@ from .template import (
 
 HEAD = "architectures"
 """The setting that names a class, head and all: another head's folder can hold the same model."""
-MAPPINGS = ("config", "defaults", "equal", "older", "shape", "model", "sizes")
+MAPPINGS = ("config", "defaults", "equal", "older", "first", "shape", "model", "sizes")
 SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix", "tokenizer")
 
 
@@ -44,10 +45,11 @@ class Family:
     `config` holds settings that every model of the kind has; `defaults` what a setting is where it is not written, `$b`
     being what b is; `equal` leads from settings to those that they cannot differ from here; `idle` lists settings that
     change nothing in a trained model; `older` leads from old spellings to new ones. `shape` and `model` are what the
-    zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a setting the tensor of ours
-    whose last axis tells it. `names` are the rules of `zoo.rename`, `ignore` patterns of tensors that are constants,
-    `prefix` what the names of a model without a head lack, `tokenizer` the part that reads the tokenizer beside the
-    weights. `like` names a table beside this one, which these sections
+    zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a setting, or for what is
+    reckoned with it, the tensor of ours whose last axis tells it (`{i}` is any layer); `first` leads from lists with an
+    entry per layer, true in the first few, to the settings that count these. `names` are the rules of `zoo.rename`,
+    `ignore` patterns of tensors that are constants, `prefix` what the names of a model without a head lack, `tokenizer`
+    the part that reads the tokenizer beside the weights. `like` names a table beside this one, which these sections
     change. Raises `SpecError` for a table that cannot be.
     """
 
@@ -80,6 +82,8 @@ class Family:
         """All settings of a configuration by dotted names. Raises `SpecError` for those that the table cannot take."""
         given = flat(modern(config, self.table["older"]))
         out = self.completed({**self.table["defaults"], **given})
+        for name, counted in self.table["first"].items():
+            out[name] = [i < (out.get(counted) or 0) for i in range(fill(self.table["shape"]["n_layers"], out))]
         faults = [
             f"{name} is {show(out[name])} and {other} {show(out[other])}; here they are one"
             for name, other in self.table["equal"].items() if name in out and out[name] != out.get(other)
@@ -89,6 +93,7 @@ class Family:
             if name != HEAD and found != fact and name not in ignore:
                 faults.append(f"{name} is {show(found)}; {self.name} has {show(fact)}")
         known = self.variables | self.table["config"].keys() | self.table["equal"].keys() | self.idle | set(ignore)
+        known |= set(self.table["first"].values())
         for name, value in given.items():
             inside = isinstance(value, Mapping) and any(k.startswith(f"{name}.") for k in known)
             outer = {name[:i] for i, c in enumerate(name) if c == "."}
@@ -102,9 +107,9 @@ class Family:
         """The settings, and those that are open as their defaults refer to others."""
         out = dict(settings)
         for name, value in self.table["defaults"].items():
-            other = expression(value) if isinstance(value, str) else None
-            if other and other.name in out and out.get(name) in (None, value):
-                out[name] = other.value(out)
+            needed = set(variables(value))
+            if needed and needed <= out.keys() and out.get(name) in (None, value):
+                out[name] = fill(value, out)
         return out
 
     def read(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> tuple[dict, dict]:
@@ -175,9 +180,10 @@ class Family:
         settings, faults = Settings(), []
         matcher = Matcher(registry)
         tensors = model.state_dict()
-        for name, tensor in self.table["sizes"].items():
-            if tensor in tensors:
-                settings.found[name] = tensors[tensor].shape[-1]
+        for known, tensor in self.table["sizes"].items():
+            widths = [x.shape[-1] for name, x in tensors.items() if rename.pattern(tensor, "").fullmatch(name)]
+            if widths:
+                settings.reckon(expression(f"${known}"), widths[0], tensor)
         for template, value, path, slot, layer in [*self.sizes(model.shape), *self.parts(spec, model)]:
             try:
                 matcher.match(template, value, path, settings, slot, layer)
@@ -189,9 +195,19 @@ class Family:
             faults.append(mismatch.text(self.name))
         if faults:
             raise SpecError([Fault(text) for text in dict.fromkeys(faults)])
-        found = self.completed(gathered(settings.found))
+        found = self.completed(self.counted(gathered(settings.found)))
         equal = {name: found[other] for name, other in self.table["equal"].items()}
         return nested({**self.table["config"], **found, **equal})
+
+    def counted(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings, with a number in place of each list that is true in the first layers. Raises `SpecError`."""
+        out = {name: value for name, value in found.items() if name not in self.table["first"]}
+        for name, counted in self.table["first"].items():
+            out[counted] = sum(found[name])
+            if found[name] != sorted(found[name], reverse=True):
+                layer = found[name].index(False)
+                raise SpecError(f"layer {layer} is not as those after it; {self.name} has such layers first")
+        return out
 
     def sizes(self, shape: Shape) -> Iterator[tuple]:
         """What each size of the shape should be; head and embedding widths as they come out."""
@@ -253,7 +269,7 @@ def firsts(model: nn.Module) -> dict[str, str]:
 
 def inherited(path: Path) -> dict[str, Any]:
     """A table and what it is like, as one. Raises `SpecError`."""
-    document = yaml.load_file(path)
+    document = table_file(path, path.stat().st_mtime_ns if path.exists() else 0)
     table = document.value if isinstance(document.value, Mapping) else {}
     faults = [
         Fault(f"a table has no {show(key)}{nearest(key, SECTIONS)}", where=document.where((key,), key=True))
@@ -275,6 +291,12 @@ def inherited(path: Path) -> dict[str, Any]:
     kept = [line for line in base.get("names", "").splitlines() if line.partition("=")[0].strip() not in own]
     out["names"] = "\n".join([table.get("names", ""), *kept])
     return out
+
+
+@functools.cache
+def table_file(path: Path, changed: int) -> yaml.Document:
+    """A table's own file, read once until it changes: what many tables are like is read for all of them."""
+    return yaml.load_file(path)
 
 
 def changed(old: Any, new: Any) -> Any:

@@ -26,7 +26,7 @@ DO = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.tru
 UNDO = {"+": operator.sub, "-": operator.add, "*": operator.truediv, "/": operator.mul, "**": lambda x, n: x ** (1 / n)}
 WIDTHS = ("d_ff", "ratio")
 """Options that are not held against a template: the sizes of the weights tell them."""
-IDLE = (*WIDTHS, "dropout", "kernel")
+IDLE = (*WIDTHS, "dropout", "kernel", "balance")
 """Options that no template needs to state, since they do not change what a trained model computes."""
 
 
