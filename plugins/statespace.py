@@ -6,6 +6,7 @@ B batch, T new tokens, D d_model, I inner width, N state per inner channel, R ra
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -56,20 +57,27 @@ class Mamba(Attention):
     convolution of the input and Δ, B and C are linear in u.
 
     Gu and Dao 2023, https://arxiv.org/abs/2312.00752. It usually stands in a model whose `ffn` is none. `d_state` is N,
-    `d_conv` the taps of the convolution, `expand` I / D and `dt_rank` R, D / 16 unless given. What is remembered are
+    `d_conv` the taps of the convolution, `expand` I / D and `dt_rank` R, D / 16 if it is auto. What is remembered are
     h and the last taps. Raises `ValueError` for a size below 1.
     """
 
     honours = frozenset()
 
     def __init__(
-        self, shape: Shape, *, d_state: int = 16, d_conv: int = 4, expand: int = 2, dt_rank: int | None = None
+        self,
+        shape: Shape,
+        *,
+        d_state: int = 16,
+        d_conv: int = 4,
+        expand: int = 2,
+        dt_rank: int | Literal["auto"] = "auto",
     ):
         super().__init__()
-        for name, size in {"d_state": d_state, "d_conv": d_conv, "expand": expand, "dt_rank": dt_rank}.items():
-            if size is not None and size < 1:
+        rank = math.ceil(shape.d_model / 16) if dt_rank == "auto" else dt_rank
+        for name, size in {"d_state": d_state, "d_conv": d_conv, "expand": expand, "dt_rank": rank}.items():
+            if size < 1:
                 raise ValueError(f"{name} is {size}; it should be at least 1")
-        inner, rank = expand * shape.d_model, dt_rank or math.ceil(shape.d_model / 16)
+        inner = expand * shape.d_model
         self.sizes = [rank, d_state, d_state]
         self.up = nn.Linear(shape.d_model, 2 * inner, bias=False)
         self.conv = nn.Conv1d(inner, inner, d_conv, groups=inner)
