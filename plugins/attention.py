@@ -55,7 +55,7 @@ class MultiHead(Attention):
         super().__init__()
         heads, width = shape.n_heads, shape.head_width if head_dim is None else head_dim
         groups = heads if kv_heads is None else kv_heads
-        check(heads, groups, width, window, softcap, dropout)
+        check(heads, groups, width, window, scale, softcap, dropout)
         biased = {"q", "k", "v", "out"} if bias is True else set(bias or ())
         self.head_dim, self.full_norm = width, qk_norm == "full"
         self.window, self.scale, self.softcap, self.dropout = window, scale, softcap, dropout
@@ -105,7 +105,9 @@ class MultiHead(Attention):
         return x.transpose(1, 2)
 
 
-def check(heads: int, groups: int, width: int, window: int | None, softcap: float | None, dropout: float) -> None:
+def check(
+    heads: int, groups: int, width: int, window: int | None, scale: float | None, softcap: float | None, dropout: float
+) -> None:
     if groups < 1 or heads % groups:
         divisors = [n for n in range(1, heads + 1) if heads % n == 0]
         near = [*[n for n in divisors if n < groups][-1:], *[n for n in divisors if n > groups][:1]]
@@ -116,6 +118,8 @@ def check(heads: int, groups: int, width: int, window: int | None, softcap: floa
         raise ValueError(f"head_dim is {width}; it should be at least 1")
     if window is not None and window < 1:
         raise ValueError(f"window is {window}; it should be at least 1, which is the token itself")
+    if scale is not None and scale <= 0:
+        raise ValueError(f"scale is {scale}; it should be above 0")
     if softcap is not None and softcap <= 0:
         raise ValueError(f"softcap is {softcap}; it should be above 0")
     if not 0 <= dropout < 1:

@@ -59,3 +59,16 @@ class Tokens(Embedding):
     def settle(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
         x = self.norm(x)
         return x if self.early else self.up(x)
+
+
+def unnormed(
+    shape: Shape,
+    table: nn.Embedding,
+    *,
+    scale: bool = True,
+    segments: int = 0,
+    positions: Literal["narrow", "wide"] = "narrow",
+    bias: bool = False,
+) -> Tokens:
+    """`Tokens` without a norm."""
+    return Tokens(shape, table, nn.Identity, scale=scale, segments=segments, positions=positions, bias=bias)

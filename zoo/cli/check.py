@@ -12,8 +12,7 @@ import click
 
 from .. import override
 from ..faults import SpecError, nearest
-from ..hooks import SLOTS
-from ..registry import Entry, PluginError, Registry, discover
+from ..registry import Entry
 from . import discovery, warn
 from .catalogue import complete_part
 
@@ -44,10 +43,11 @@ def check(
     is 1 if a property fails.
     """
     from ..library import open_library
-    from ..testing import Subject, report
+    from ..testing import Subject, chosen, report
 
-    registry, entries = chosen(what)
     options = read_options(sets, what)
+    registry, entries = chosen(what, **discovery())
+    warn(registry)
     library = open_library(registry=registry)
     known_checks(entries, only)
     backend = "inductor" if inductor else "eager"
@@ -62,43 +62,6 @@ def check(
     else:
         output.write_text(written, encoding="utf-8")
     ctx.exit(1 if any(found.failures for found in every) else 0)
-
-
-def chosen(what: str | None) -> tuple[Registry, list[Entry]]:
-    """The variants that a command line names, and the registry that they are in. Raises `SpecError`."""
-    from ..testing.tables import TABLES
-
-    file = [what] if what and what.endswith(".py") else []
-    registry = discover(**discovery(), files=file)
-    if file:
-        entries = owned(registry, Path(what).stem, Path(what).name)
-    elif what and (what in SLOTS or ":" in what):
-        slot, _, name = what.partition(":")
-        entries = [registry.find(slot, name)] if name else registry.variants(slot)
-    elif what:
-        entries = owned(registry, what, what)
-    else:
-        warn(registry)
-        return registry, [entry for entry in registry.variants() if entry.variant.slot in TABLES]
-    for entry in entries:
-        registry.load(entry)
-    return registry, entries
-
-
-def owned(registry: Registry, plugin: str, distribution: str) -> list[Entry]:
-    """The variants of one plugin. Raises `SpecError` if there is none of that name, `PluginError` if it is broken."""
-    found = [p for p in registry.plugins if plugin == p.plugin or distribution == p.distribution]
-    if not found:
-        names = [entry.variant.name for entry in registry.entries]
-        slots = sorted({entry.variant.slot for entry in registry.entries if entry.variant.name == plugin})
-        if slots:
-            near = f"; did you mean '{slots[0]}:{plugin}'?"
-        else:
-            near = nearest(plugin, [*SLOTS, *(p.plugin for p in registry.plugins), *names])
-        raise SpecError(f"there is no plugin '{plugin}'{near}")
-    if broken := [p for p in found if p.status != "ok"]:
-        raise PluginError(str(broken[0]))
-    return [e for e in registry.entries if (e.plugin, e.distribution) in {(p.plugin, p.distribution) for p in found}]
 
 
 def read_options(sets: tuple[str, ...], what: str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 `check_variant("ffn", "my-ffn", width=32)` puts a variant among different partners, `check_model({"ffn": "my-ffn"})`
 looks at one model. Both raise `AssertionError` with a paragraph for each check that failed. `TABLES` says which checks
-a slot has.
+a slot has, and `test_my_ffn = conformance("ffn:my-ffn")` makes a test of pytest of each.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from typing import Any
 from ..builder import build
 from ..library import open_library
 from .case import SHAPES, Case
+from .choice import chosen, conformance
 from .models import CHECKS
 from .subject import FAILED, PARTNERS, PASSED, SKIPPED, Result, Subject, examine
 from .tables import TABLES, table_of
 
-__all__ = ["CHECKS", "SHAPES", "TABLES", "Case", "Result", "Subject", "check_model", "check_variant", "examine"]
+__all__ = [
+    "CHECKS", "SHAPES", "TABLES", "Case", "Result", "Subject", "check_model", "check_variant", "chosen", "conformance",
+    "examine",
+]  # fmt: skip
 
 
 def check_model(model, shape=None, *, without: Collection[str] = (), registry=None) -> list[Result]:

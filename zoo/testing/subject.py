@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import traceback
@@ -90,24 +91,40 @@ class Result:
         return f"{self.check:{width}}  {self.status}{reason}  ({many}, {self.seconds:.1f} s)"
 
 
+class Trial:
+    """A subject in its cases, which are made when the first property is looked at."""
+
+    def __init__(self, subject: Subject, table: Table):
+        self.subject = subject
+        self.table = table
+
+    @functools.cached_property
+    def cases(self) -> Sequence[Any]:
+        try:
+            with one_thread():
+                return self.table.cases(self.subject)
+        except SpecError as error:
+            self.subject.refusals.append(str(error))
+            return ()
+
+    def run(self, name: str) -> Result:
+        """What is found of one property."""
+        if not self.cases:
+            reason = "\n".join([f"No partner takes {self.subject.label}.", *self.subject.refusals])
+            return Result(self.subject.label, name, FAILED, f"{reason}\nTo repeat it: {self.subject.command}")
+        chosen = self.cases[:1] if name in self.table.once else self.cases
+        with one_thread():
+            return verdict(self.subject, name, self.table.checks[name], chosen)
+
+
 def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Iterator[Result]:
     """The result of each check (of those named in `only`, if any), as soon as it is there."""
-    names = [name for name in table.checks if not only or name in only]
-    try:
-        with one_thread():
-            cases = table.cases(subject)
-    except SpecError as error:
-        cases = []
-        subject.refusals.append(str(error))
-    if not cases:
-        reason = "\n".join([f"No partner takes {subject.label}.", *subject.refusals])
-        yield Result(subject.label, "partners", FAILED, f"{reason}\nTo repeat it: {subject.command}")
-        return
-    for name in names:
-        chosen = cases[:1] if name in table.once else cases
-        with one_thread():
-            result = verdict(subject, name, table.checks[name], chosen)
-        yield result
+    trial = Trial(subject, table)
+    for name in table.checks:
+        if not only or name in only:
+            yield trial.run(name)
+            if not trial.cases:
+                return
 
 
 @contextmanager
