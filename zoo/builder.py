@@ -71,9 +71,9 @@ def bare(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
         return Builder(spec, shape, registry).build()
 
 
-def trimmed(spec: ModelSpec, shape: Shape, registry=None) -> ModelSpec:
+def trimmed(spec: ModelSpec, shape: Shape, registry=None, device: str = "meta") -> ModelSpec:
     """The spec without the slots that nothing in its model asks for. Raises what `sketch` raises."""
-    return spec.only(spec.slots.keys() - tried(spec, shape, registry)[1].idle().keys())
+    return spec.only(spec.slots.keys() - tried(spec, shape, registry, device)[1].idle().keys())
 
 
 def tried(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tuple[Architecture, Builder]:

@@ -18,17 +18,14 @@ def counts(case: Case) -> None:
     planned, real = sketch(*case.read(), case.library.registry), made(case.library, case.spec, case.shape).eval()
     stored = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() // p.itemsize for p in real.parameters()}
     compare(case, "parameters", sum(p.numel() for p in planned.parameters()), sum(stored.values()))
-    target = case.target[:1]
-    for source, aligned in case.passes():
-        source = target[:, :0] if source is None else source[:1]
-        task = SimpleNamespace(source_len=source.shape[1], target_len=target.shape[1], aligned=aligned)
-        what = f"FLOPs per token, with {task.source_len} source tokens and {task.target_len} target tokens,"
-        per_token = flops_per_token(planned, task)
-        compare(case, what, per_token, round(flops(real, source, target, aligned) / task.target_len))
-        least = in_linears(real, source, target, aligned) / task.target_len
-        if per_token < round(least):
-            case.fail(f"The {what} were counted: they should be at least the {least:,.0f} that the linear layers take, "
-                      f"and are {per_token:,}.")  # fmt: skip
+    source, target = case.source[:1], case.target[:1]
+    task = SimpleNamespace(source_len=source.shape[1], target_len=target.shape[1], aligned=False)
+    per_token, length = flops_per_token(planned, task), task.target_len
+    compare(case, "FLOPs per token", per_token, round(flops(real, source, target) / length))
+    least = round(in_linears(real, source, target) / length)
+    if per_token < least:
+        text = f"they should be at least the {least:,} of the linear layers, and are {per_token:,}"
+        case.fail(f"FLOPs per token were counted before weights were made: {text}.")
     if real.autoregressive:
         few, many = (cache_bytes(real, source, target, room) for room in (1, 2))
         compare(case, "bytes that a token takes in the cache", kv_bytes_per_token(planned, task), many - few)
@@ -40,12 +37,12 @@ def compare(case: Case, what: str, planned: int, real: int) -> None:
 
 
 @torch.no_grad()
-def in_linears(model: Architecture, source: Tensor, target: Tensor, aligned: bool) -> int:
+def in_linears(model: Architecture, source: Tensor, target: Tensor) -> int:
     """FLOPs of the calls of `nn.Linear`, by their formula."""
     seen: list[int] = []
     own = [m for m in model.modules() if isinstance(m, nn.Linear)]
     hooks = [m.register_forward_hook(lambda m, _, y: seen.append(2 * y.numel() * m.in_features)) for m in own]
-    model(source, target, aligned=aligned)
+    model(source, target)
     for hook in hooks:
         hook.remove()
     return sum(seen)

@@ -94,7 +94,7 @@ class Stored(TorchDispatchMode):
 def yaml(case: Case) -> None:
     """The model, and the model with every default filled in, are the same after YAML: the same parts and weights."""
     spec, shape = case.read()
-    whole = trimmed(spec, shape, case.library.registry).plain()
+    whole = trimmed(spec, shape, case.library.registry, "cpu").plain()
     weights = made(case.library, case.spec, case.shape).state_dict()
     for written, what in ((case.spec, "The model"), (whole, "The model with its defaults filled in")):
         text = yaml_file.dump(dict(written))
