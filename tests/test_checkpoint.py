@@ -290,6 +290,18 @@ def test_the_family_is_that_of_the_folder(folder):
     assert same(imported(folder), trained(PLAIN_GPT2).model)
 
 
+def test_reserved_tokens_come_from_the_tokenizer_where_the_configuration_is_silent(folder):
+    words = {"[PAD]": 7, "[MASK]": 9, "[SEP]": 8}
+    tokens = [{"content": word, "id": id, "special": True} for word, id in words.items()]
+    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": tokens}))
+    named = {"mask_token": "[MASK]", "pad_token": {"content": "[PAD]"}, "unk_token": "[UNK]"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(named))
+    sizes = exchange.take(exchange.look(folder), LIBRARY).sizes
+    assert (sizes["mask"], sizes["pad"], sizes["eos"]) == (9, 0, 2)
+    edited(folder, pad_token_id=None)
+    assert exchange.take(exchange.look(folder), LIBRARY).sizes["pad"] == 7
+
+
 def test_one_file_with_its_configuration_beside_it(folder):
     assert same(imported(folder / "model.safetensors"), trained(PLAIN_GPT2).model)
 
@@ -369,13 +381,13 @@ def test_all_that_has_no_equivalent_is_told_at_once():
     run = trained({"like": "gpt2-like", "attention": {"softcap": 3.0}})
     with pytest.raises(SpecError) as error:
         family("llama").config(run.spec, run.model, LIBRARY.registry)
-    assert [fault.text for fault in error.value.faults] == [
+    assert {fault.text for fault in error.value.faults} == {
         "embedding is 'scaled'; llama has 'plain'",
         "position is 'learned'; llama has 'rope' or 'rope-linear' or 'rope-llama3' or 'rope-yarn'",
         "norm is 'layernorm'; llama has 'rmsnorm'",
         "attention.softcap is 3.0; llama has null",
         "ffn is 'gelu-tanh'; llama has 'swiglu' or 'geglu' or 'reglu'",
-    ]
+    }
 
 
 @pytest.mark.parametrize(
@@ -395,6 +407,18 @@ def test_a_model_that_the_family_cannot_hold(model, said):
     with pytest.raises(SpecError) as error:
         family("llama").config(run.spec, run.model, LIBRARY.registry)
     assert said in str(error.value)
+
+
+def test_an_ffn_that_is_wider_in_some_layers_is_told(tmp_path):
+    widths = [{"name": "swiglu", "d_ff": 32}, {"name": "swiglu", "d_ff": 48}]
+    with pytest.raises(SpecError, match=r"decoder.layers.1.ffn.down.weight is \[24, 48\]; llama has \[24, 32\]"):
+        exchange.give(family("llama"), trained({**PLAIN_LLAMA, "ffn": widths}), tmp_path)
+
+
+def test_a_kernel_that_has_weights_of_its_own_is_told(tmp_path):
+    run = trained({**PLAIN_GPT2, "kernel": "additive"})
+    with pytest.raises(SpecError, match="gpt2 has no name for the model's decoder.layers.0.attention.kernel"):
+        exchange.give(family("gpt2"), run, tmp_path)
 
 
 def test_names_do_not_matter_where_the_part_is_the_same():

@@ -17,13 +17,13 @@ from torch import Tensor
 from . import yaml
 from .builder import make, sketch
 from .checkpoint import Family
-from .faults import SpecError, nearest
+from .faults import Fault, SpecError, nearest
 from .library import Library
 from .parts import Architecture
 from .registry import Registry
 from .runner import MODEL, Trained
 from .runs import replace, write_json
-from .shape import Shape
+from .shape import IDS, Shape
 from .spec import ModelSpec, Node
 
 CONFIG, TENSORS, WEIGHTS = "config.json", "model.safetensors", "weights.safetensors"
@@ -69,6 +69,17 @@ class Found:
         """What reads the tokenizer of the folder, if it has one of the form that the family knows."""
         part = kind.tokenizer(self.config)
         return part if part and (self.folder / part["file"]).is_file() else None
+
+    def reserved(self) -> dict[str, int]:
+        """The ids of the reserved tokens that the tokenizer names, so far as its files tell them."""
+        files = [self.folder / name for name in (TOKENIZER, TOKENIZER_CONFIG)]
+        if not all(file.is_file() for file in files):
+            return {}
+        saved, config = map(read_json, files)
+        ids = {token["content"]: token["id"] for token in saved.get("added_tokens", ())}
+        named = {name: config.get(f"{name}_token") for name in IDS}
+        words = {name: word["content"] if isinstance(word, dict) else word for name, word in named.items()}
+        return {name: ids[word] for name, word in words.items() if word in ids}
 
 
 def look(path: Path) -> Found:
@@ -155,11 +166,17 @@ def take(found: Found, library: Library, name: str | None = None, ignore: tuple[
     """The model of a folder. Raises `SpecError` with all that stands in the way."""
     kind = family(library.registry, name, found.config)
     model, sizes = kind.read(found.config, ignore)
+    sizes = found.reserved() | sizes
+    spec, shape = typed(model, sizes, library)
+    built = sketch(spec, shape, library.registry)
+    return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
+
+
+def typed(model: dict[str, Any], sizes: dict[str, Any], library: Library) -> tuple[ModelSpec, Shape]:
     reader = library.reader()
     spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
     reader.finish()
-    built = sketch(spec, shape, library.registry)
-    return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
+    return spec, shape
 
 
 def told(imported: Imported, found: Found) -> list[str]:
@@ -227,10 +244,21 @@ def label(folder: Path) -> str:
     return folder.absolute().name
 
 
+def prove(kind: Family, config: dict[str, Any], run: Trained) -> None:
+    """Raise `SpecError` for each tensor that a model read back from this configuration has otherwise."""
+    built = sketch(*typed(*kind.read(config), run.library), run.library.registry)
+    ours, theirs = ({n: list(x.shape) for n, x in model.state_dict().items()} for model in (run.model, built))
+    wrong = [name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)]
+    if wrong:
+        said = [f"{n} is {ours.get(n, 'absent')}; {kind.name} has {theirs.get(n, 'none')}" for n in sorted(wrong)]
+        raise SpecError([Fault(text) for text in said])
+
+
 def give(kind: Family, run: Trained, folder: Path) -> dict[str, Any]:
     """Write a folder that the other library reads, and return its configuration. Raises `SpecError`."""
     config = kind.config(run.spec, run.model, run.library.registry)
     tensors = kind.give(run.model)
+    prove(kind, config, run)
     dtypes = {str(x.dtype).removeprefix("torch.") for x in tensors.values() if x.is_floating_point()}
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {"format": "pt"}
