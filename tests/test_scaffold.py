@@ -14,6 +14,7 @@ from zoo import SpecError, scaffold, yaml
 from zoo.cli import main
 from zoo.hooks import SLOTS
 from zoo.registry import discover
+from zoo.spec import MODEL_SLOTS
 
 REGISTRY = discover(plugins=False)
 
@@ -43,26 +44,38 @@ def run(path, *command, **given):
     return subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, **given)
 
 
-def test_each_package_passes_its_own_tests(written, path):
-    """All in one process: they have files of different names."""
-    done = run(path, "-m", "pytest", "-q", "-p", "no:cacheprovider", written)
+def passing(path, *folders):
+    """Run the packages' own tests, all in one process: they have files of different names."""
+    done = run(path, "-m", "pytest", "-q", "-p", "no:cacheprovider", *folders)
     assert done.returncode == 0, done.stdout[-5000:]
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= len(SLOTS)
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= len(folders)
 
 
-VALIDATE = """
+ALL = """
 import sys
 from click.testing import CliRunner
 from zoo.cli import main
+from zoo.spec import MODEL_SLOTS
+from zoo.testing import CHECKS, check_variant
 for file in sys.argv[1:]:
+    slot = file.split("/")[-2].removeprefix("zoo-my-")
+    only = [*CHECKS, "options", "ranges"] if slot in MODEL_SLOTS else ()
+    check_variant(slot, f"my-{slot}", partners=1, only=only)
     done = CliRunner().invoke(main, ["validate", file])
     assert done.exit_code == 0, done.output
 """
 
 
-def test_each_example_is_valid(written, path):
-    done = run(path, "-c", VALIDATE, *sorted(written.glob("*/examples.yaml")))
+def test_every_package_is_found_and_right(written, path):
+    """With one partner for each; the tests of those that are no part of a model, and of a norm, as they are written."""
+    done = run(path, "-c", ALL, *sorted(written.glob("*/examples.yaml")))
     assert done.returncode == 0, done.stderr[-5000:]
+    passing(path, *(written / f"zoo-my-{slot}" for slot in SLOTS if slot not in MODEL_SLOTS or slot == "norm"))
+
+
+@pytest.mark.exhaustive
+def test_every_package_passes_its_own_tests(written, path):
+    passing(path, *sorted(written.iterdir()))
 
 
 @pytest.mark.parametrize("slot", SLOTS)
