@@ -29,7 +29,7 @@ FILES = {
     "LICENSE": "package/LICENSE",
     ".gitignore": "package/gitignore",
     ".github/workflows/test.yml": "package/workflow.yml",
-    "tests/test_${identifier}.py": "package/test.py",
+    "tests/test_${identifier}.py": "package/test.txt",
     "$module/__init__.py": "variant/$slot.txt",
     "examples.yaml": "examples/$example.yaml",
 }
