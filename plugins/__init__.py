@@ -263,6 +263,7 @@ CHECKPOINTS = family(
         ("bart", "BART: the Transformer of 2017 with learned positions and a norm on the embedding."),
         ("bert", "BERT as it recovers hidden tokens."),
         ("bloom", "BLOOM: ALiBi, a norm on the embedding, query, key and value head by head."),
+        ("camembert", "CamemBERT: RoBERTa for French."),
         ("cohere", "Command-R: attention and FFN behind one norm, scaled logits."),
         ("deepseek-v2", "DeepSeek-V2: keys and values from a latent, experts that some or all tokens take."),
         ("deepseek-v3", "DeepSeek-V3: experts scored by sigmoids, with a correction in place of a loss."),
@@ -301,6 +302,7 @@ CHECKPOINTS = family(
         ("starcoder2", "StarCoder2: norms and biases of GPT-2, the rest of LLaMA."),
         ("t5", "T5: scores that are not scaled, distances told by one table per stack."),
         ("t5-v1.1", "T5 v1.1: a gated step, a head that reads states as they are."),
+        ("xlm-roberta", "XLM-R: RoBERTa for a hundred languages."),
     )),
 )
 # fmt: on

@@ -59,6 +59,7 @@ class Worlds:
 
     def __init__(self, name: str, folder):
         self.row, self.folder = MODELS[name], folder
+        self.pad = self.row.settings.get("pad_token_id", 0)
         self.theirs = reference(self.row)
         self.theirs.save_pretrained(folder)
         self.taken = exchange.take(exchange.look(folder), LIBRARY, self.row.family)
@@ -93,7 +94,7 @@ class Worlds:
 
     def apart(self, side: str) -> float:
         """The largest difference of two logits over all real tokens."""
-        ids, keep = batch(SIDES[side])
+        ids, keep = batch(SIDES[side], self.pad)
         target = tokens(4, (len(ids), STEPS)) if self.paired else None
         there = self.there(ids, keep, target)
         here = self.here(ids, None if side == "plain" else keep, target)
@@ -104,7 +105,7 @@ class Worlds:
     @torch.no_grad()
     def apart_cached(self) -> float:
         """The largest difference of the logits of given tokens, read one by one or all at once, after padded rows."""
-        ids, keep = batch(left=self.row.positions != "slots")
+        ids, keep = batch(self.row.positions != "slots", self.pad)
         given = tokens(3, (len(ids), STEPS))
         if self.paired:
             whole = self.there(ids, keep, given)
@@ -134,7 +135,7 @@ class Worlds:
     def apart_exported(self) -> float:
         """The largest difference that transformers finds between its model and the one that was written."""
         again = self.theirs.__class__.from_pretrained(self.exported, attn_implementation=self.row.attention).eval()
-        ids, keep = batch(left=False)
+        ids, keep = batch(False, self.pad)
         target = tokens(4, (len(ids), STEPS)) if self.paired else None
         return float((self.there(ids, keep, target, again) - self.there(ids, keep, target)).abs().max())
 
@@ -184,13 +185,13 @@ def segments(ids: torch.Tensor) -> torch.Tensor:
     return (torch.arange(ids.shape[1]) % 3 == 1).long().expand_as(ids)
 
 
-def batch(left: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+def batch(left: bool | None, pad: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Ids [3, 12] and which of them are real: all, or rows of different lengths padded on one side."""
     ids, most = tokens(2, (len(LENGTHS), max(LENGTHS))), max(LENGTHS)
     keep = torch.ones_like(ids, dtype=torch.bool)
     for row, n in enumerate(LENGTHS if left is not None else ()):
         keep[row, slice(None, most - n) if left else slice(n, None)] = False
-    return ids.masked_fill(~keep, 0), keep
+    return ids.masked_fill(~keep, pad), keep
 
 
 def line(name: str, folder: Path) -> list[str]:

@@ -119,7 +119,9 @@ SINES = ("embed_positions.weight",)
 MODELS |= {
     "bert": Row("bert", "BertForMaskedLM", BERT, segments=True),
     "bert-tanh": Row("bert", "BertForMaskedLM", BERT | {"hidden_act": "gelu_new", "type_vocab_size": 3}, segments=True),
-    "roberta": Row("roberta", "RobertaForMaskedLM", BERT, segments=True, positions="counted"),
+    "roberta": Row("roberta", "RobertaForMaskedLM", BERT | {"pad_token_id": 1}, segments=True, positions="counted"),
+    "xlm-roberta": Row("xlm-roberta", "XLMRobertaForMaskedLM", BERT | {"pad_token_id": 1}, positions="counted"),
+    "camembert": Row("camembert", "CamembertForMaskedLM", BERT | {"pad_token_id": 3}, positions="counted"),
     "albert": Row("albert", "AlbertForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
     "electra": Row("electra", "ElectraForMaskedLM", BERT | {"embedding_size": 10}, segments=True),
     "distilbert": Row("distilbert", "DistilBertForMaskedLM", DISTIL, unseen=("norm.eps doubled",)),

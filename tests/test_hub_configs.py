@@ -13,6 +13,7 @@ from zoo.builder import sketch
 from zoo.library import open_library, own_document
 from zoo.runner import Trained
 from zoo.spec import Node
+from zoo.testing.case import loud
 
 LIBRARY = open_library()
 PUBLISHED = own_document().value["models"]
@@ -197,3 +198,25 @@ def test_old_names_of_norms_and_heads_for_other_tasks(tmp_path):
         all(torch.equal(x, own.state_dict()[name]) for name, x in taken.tensors.items()) and taken.family.name == "bert"
     )
     assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "bert"
+
+
+def test_t5_v11_with_the_head_of_its_own_that_was_published(tmp_path):
+    """transformers ties it whatever the configuration says, unless the weights say otherwise."""
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    family = exchange.family(LIBRARY.registry, "t5-v1.1")
+    config = {"vocab_size": 37, "d_model": 24, "d_kv": 5, "d_ff": 40, "num_heads": 4, "num_layers": 2}
+    kind, sizes = family.read(config | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False})
+    reader = LIBRARY.reader()
+    spec, shape = reader.model(Node(kind)), reader.shape(Node(sizes))
+    reader.finish()
+    model = loud(exchange.make(spec, shape, registry=LIBRARY.registry))
+    exchange.give(family, Trained(spec, model, LIBRARY), tmp_path)
+    theirs = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    source, target = (
+        torch.randint(4, 37, size, generator=torch.Generator().manual_seed(0)) for size in ((2, 6), (2, 5))
+    )
+    with torch.no_grad():
+        there = theirs(input_ids=source, decoder_input_ids=target).logits
+        here = model.step(model.start(source, room=5), target)
+    assert (there - here).abs().max() <= 1e-5
+    assert theirs.lm_head.weight is not theirs.shared.weight
