@@ -17,7 +17,7 @@ from tabled import BPB, folder, markdown_rows, run, shown, table, write
 import zoo
 from zoo import report
 from zoo.report import Mean, Row, Run, units
-from zoo.report.formats import differs
+from zoo.report.formats import columns, differs
 from zoo.report.picture import _curve as curve_of
 from zoo.report.picture import spread
 from zoo.report.terminal import fit
@@ -354,7 +354,9 @@ def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
     given = report.read(tmp_path, "sweep")
     text = shown(given, width)
     assert max(map(len, text.splitlines())) <= width
-    chosen, left_out = fit(given, width)
+    every = columns(given)
+    chosen = fit(every, given.rows, width)
+    left_out = [column for column in every if column not in chosen]
     heads = [column.head for column in chosen]
     head_line = next(line for line in text.splitlines() if line.startswith("variant"))
     assert re.split(r"\s{2,}", head_line.strip()) == heads

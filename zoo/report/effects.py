@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from . import units
 from .table import Row, Table
 from .verdict import phrase, rule
 
 if TYPE_CHECKING:
     from ..statistics import Verdict
-
-HEADS = ("effect of", "against", "difference [95 %]", "p", "verdict", "settings", "seeds")
 
 Values = tuple[tuple[str, str], ...]
 """An axis and its value; of an interaction, two of them."""
@@ -58,11 +55,9 @@ class Effect:
         together = {"better": "better together", "worse": "worse together"}
         return together.get(self.verdict.word) or phrase(self.verdict, "no interaction")
 
-    def cells(self) -> list[str]:
-        """A line under `HEADS`."""
-        against, verdict = ", ".join(value for _, value in self.contrast.against), self.verdict
-        figures = [units.between(verdict), units.chance(verdict.p_holm), self.phrase]
-        return [self.name, against, *figures, str(self.contrast.settings), str(verdict.n)]
+    @property
+    def against(self) -> str:
+        return ", ".join(str(value) for _, value in self.contrast.against)
 
 
 @dataclass(frozen=True)

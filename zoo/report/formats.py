@@ -15,7 +15,7 @@ from tabulate import tabulate
 from ..runs import strict
 from . import units
 from .caption import caption, footnotes, title
-from .effects import HEADS, Effect, effects
+from .effects import Effect, effects
 from .pareto import COSTS, fronts
 from .table import FORMAT, Mean, Row, Table
 from .verdict import Finding, findings, rule, sentences
@@ -30,10 +30,22 @@ class Column:
     "words" or "anywhere"."""
 
     head: str
-    text: Callable[[Row], str]
+    text: Callable[[Any], str]
     priority: int
     right: bool = True
     breaks: str = ""
+
+
+EFFECT = (
+    Column("effect of", lambda effect: flat(effect.name), 1, right=False, breaks="words"),
+    Column("against", lambda effect: flat(effect.against), 5, right=False, breaks="commas"),
+    Column("difference [95 %]", lambda effect: units.between(effect.verdict), 2),
+    Column("p", lambda effect: units.chance(effect.verdict.p_holm), 4),
+    Column("verdict", lambda effect: effect.phrase, 3, right=False, breaks="words"),
+    Column("settings", lambda effect: str(effect.contrast.settings), 7),
+    Column("seeds", lambda effect: str(effect.verdict.n), 6),
+)
+"""The columns of the small tables."""
 
 
 def columns(table: Table) -> list[Column]:
@@ -121,7 +133,7 @@ def plain(table: Table) -> str:
     body = tabulate(cells, head, "simple", disable_numparse=True, colalign=align if cells else None)
     blocks = [[title(table)], sentences(table), caption(table)]
     blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
-    blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in _effects(table)]
+    blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in small_tables(table).items()]
     blocks.append("\n".join(map(flat, footnotes(table))))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -133,21 +145,22 @@ def markdown(table: Table) -> str:
     notes = "\n".join(f"- {_prose(line)}" for line in footnotes(table))
     verdicts = "\n".join(f"- {_prose(line)}" for line in sentences(table))
     parts = [f"# {_prose(title(table))}", verdicts, " ".join(map(_prose, caption(table))), body]
-    parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in _effects(table)]
+    parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in small_tables(table).items()]
     parts.append(notes)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _effects(table: Table) -> list[tuple[str, list[list[str]]]]:
-    """The small tables under the large one."""
+def small_tables(table: Table) -> dict[str, tuple[Effect, ...]]:
+    """What stands under the large one, by title."""
     found = effects(table)
-    named = (("Each slot, averaged over the others", found.main), ("Two slots together", found.interactions))
-    return [(name, [effect.cells() for effect in some]) for name, some in named if some]
+    named = {"Each slot, averaged over the others": found.main, "Two slots together": found.interactions}
+    return {title: some for title, some in named.items() if some}
 
 
-def _small(lines: list[list[str]], quote: Callable[[str], str], form: str) -> str:
-    cells = [[quote(flat(cell)) for cell in line] for line in lines]
-    return tabulate(cells, HEADS, form, disable_numparse=True)
+def _small(found: tuple[Effect, ...], quote: Callable[[str], str], form: str) -> str:
+    heads, align = [column.head for column in EFFECT], ["right" if column.right else "left" for column in EFFECT]
+    cells = [[quote(column.text(effect)) for column in EFFECT] for effect in found]
+    return tabulate(cells, heads, form, disable_numparse=True, colalign=align)
 
 
 def _prose(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -12,8 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .caption import caption, footnotes, reasons, title
-from .effects import HEADS, Effect, effects
-from .formats import Column, columns, flat, short
+from .formats import EFFECT, Column, columns, flat, short, small_tables
 from .table import Row, Table
 from .verdict import sentences
 
@@ -29,48 +28,39 @@ class terminal:  # noqa: N801, a function to whoever calls it
     table: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        chosen, left_out = fit(self.table, options.max_width)
+        every = columns(self.table)
+        chosen = fit(every, self.table.rows, options.max_width)
         yield Text(flat(title(self.table)), style="bold")
         for line in sentences(self.table):
             yield Text(flat(line))
+        yield Text()
         for line in caption(self.table):
             yield Text(flat(line), style="dim")
         yield Text()
-        yield self._grid(chosen)
+        yield grid(chosen, self.table.rows)
         yield Text()
-        found = effects(self.table)
-        for name, some in (("averaged over other slots", found.main), ("two slots together", found.interactions)):
-            if some:
-                yield _effects(name, some)
-                yield Text()
+        for name, found in small_tables(self.table).items():
+            yield Text(name)
+            yield grid(fit(EFFECT, found, options.max_width), found)
+            yield Text()
         for line in reasons(self.table):
             yield Text(short(line), style="red")
         for line in footnotes(self.table):
             yield Text(flat(line), style="dim")
-        if left_out:
-            heads = ", ".join(column.head for column in left_out)
+        if left_out := [column.head for column in every if column not in chosen]:
+            heads = ", ".join(left_out)
             yield Text(f"No room at this width for {heads}; report.md has them.", style="dim")
 
-    def _grid(self, chosen: dict[Column, int]) -> Grid:
-        grid = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-        for column, width in chosen.items():
-            justify = "right" if column.right else "left"
-            grid.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
-        for row in self.table.rows:
-            cells = (_pack(column, column.text(row), width) for column, width in chosen.items())
-            grid.add_row(*map(Text, cells), style=_style(row))
-        return grid
 
-
-def _effects(name: str, found: tuple[Effect, ...]) -> Grid:
-    """A small table whose long cells are folded where there is no room."""
-    grid = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    for head in (name, *HEADS[1:]):
-        right = head in ("difference [95 %]", "p", "settings", "seeds")
-        grid.add_column(Text(head), justify="right" if right else "left", no_wrap=right, overflow="fold")
-    for effect in found:
-        grid.add_row(*(Text(flat(cell)) for cell in effect.cells()))
-    return grid
+def grid(chosen: dict[Column, int], rows: Sequence) -> Grid:
+    out = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for column, width in chosen.items():
+        justify = "right" if column.right else "left"
+        out.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
+    for row in rows:
+        cells = (_pack(column, column.text(row), width) for column, width in chosen.items())
+        out.add_row(*map(Text, cells), style=_style(row) if isinstance(row, Row) else "")
+    return out
 
 
 def _pack(column: Column, text: str, width: int) -> str:
@@ -92,11 +82,10 @@ def _style(row: Row) -> str:
     return "" if row.trained else "italic" if row.test else "red"
 
 
-def fit(table: Table, width: int) -> tuple[dict[Column, int], list[Column]]:
-    """The columns with their widths that `width` has room for, chosen by priority, and those it has none for."""
-    every = columns(table)
-    full = {column: max(map(cell_len, _lines(column, table))) for column in every}
-    least = {column: _least(column, table, full[column]) for column in every}
+def fit(every: Sequence[Column], rows: Sequence, width: int) -> dict[Column, int]:
+    """The columns with their widths that `width` has room for, chosen by priority."""
+    full = {column: max(map(cell_len, _lines(column, rows))) for column in every}
+    least = {column: _least(column, rows, full[column]) for column in every}
     room = width
     chosen = set()
     for column in sorted(every, key=lambda column: column.priority):
@@ -108,17 +97,17 @@ def fit(table: Table, width: int) -> tuple[dict[Column, int], list[Column]]:
         more = max(0, min(full[column] - least[column], room))
         widths[column] += more
         room -= more
-    return widths, [column for column in every if column not in chosen]
+    return widths
 
 
-def _lines(column: Column, table: Table) -> Iterator[str]:
+def _lines(column: Column, rows: Sequence) -> Iterator[str]:
     yield column.head
-    yield from (column.text(row) for row in table.rows)
+    yield from (column.text(row) for row in rows)
 
 
-def _least(column: Column, table: Table, full: int) -> int:
+def _least(column: Column, rows: Sequence, full: int) -> int:
     """The least width at which the column can be read."""
     if column.breaks == "anywhere":
         return min(full, NAME)
-    longest = max(cell_len(phrase) for line in _lines(column, table) for phrase in _phrases(column, line))
+    longest = max(cell_len(phrase) for line in _lines(column, rows) for phrase in _phrases(column, line))
     return max(longest, min(full, WORDS)) if column.breaks == "words" else longest
