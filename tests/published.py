@@ -20,7 +20,7 @@ class Row:
     `attention` the path of transformers that is right, `segments` whether kinds of tokens are given, `fixed` names
     parameters of transformers that are constants. `positions` says whether transformers takes them (`told`), counts
     real tokens itself (`counted`) or counts pads too (`slots`), so that a row padded on the left is another row.
-    `unseen` are slips that no logit shows: transformers fixes an eps that is too small.
+    `unseen` are slips that no logit shows: transformers fixes an eps that is too small, or training alone is changed.
     """
 
     family: str
@@ -155,6 +155,8 @@ MODELS |= {
 }  # fmt: skip
 
 MOE = {"num_local_experts": 5, "num_experts_per_tok": 2}
+CORRECT = ("ffn.repeat[0].correct doubled",)
+BALANCE = ("no ffn.balance", "ffn.balance doubled")
 GEMMA2 = LLAMA | {"head_dim": 10, "sliding_window": 5, "query_pre_attn_scalar": 20, "num_hidden_layers": 4}
 DEEPSEEK = LLAMA | rope() | {
     "num_key_value_heads": 4, "kv_lora_rank": 8, "q_lora_rank": 9, "qk_nope_head_dim": 4, "qk_rope_head_dim": 6,
@@ -203,7 +205,7 @@ MODELS |= {
     "bloom": Row("bloom", "BloomForCausalLM", BLOOM),
     "mpt": Row("mpt", "MptForCausalLM", MPT),
     "mpt-scaled": Row("mpt", "MptForCausalLM", MPT | {"attn_config": {"softmax_scale": 0.3}}),
-    "opt": Row("opt", "OPTForCausalLM", OPT, unseen=("no embedding.positions",)),
+    "opt": Row("opt", "OPTForCausalLM", OPT),
     "opt-350m": Row(
         "opt", "OPTForCausalLM", OPT | {"do_layer_norm_before": False, "word_embed_proj_dim": 10}
     ),
@@ -221,31 +223,35 @@ MODELS |= {
             "rope_parameters": SIDES_OF_GEMMA3,
         },
     ),
-    "mixtral": Row("mixtral", "MixtralForCausalLM", LLAMA | MOE | rope() | {"sliding_window": 5}),
+    "mixtral": Row("mixtral", "MixtralForCausalLM", LLAMA | MOE | rope() | {"sliding_window": 5}, unseen=BALANCE),
     "qwen3-moe": Row(
-        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"head_dim": 10, "moe_intermediate_size": 12}
+        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"head_dim": 10, "moe_intermediate_size": 12}, unseen=BALANCE
     ),
     "qwen3-moe-normalised": Row(
-        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"moe_intermediate_size": 12, "norm_topk_prob": True}
+        "qwen3-moe", "Qwen3MoeForCausalLM", LLAMA | MOE | {"moe_intermediate_size": 12, "norm_topk_prob": True},
+        unseen=BALANCE,
     ),
     "deepseek-v2": Row("deepseek-v2", "DeepseekV2ForCausalLM", DEEPSEEK | {"q_lora_rank": None}),
     "deepseek-v2-groups": Row(
         "deepseek-v2", "DeepseekV2ForCausalLM",
         DEEPSEEK | {
-            "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2, "first_k_dense_replace": 2,
-            "attention_bias": True,
+            "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2, "num_experts_per_tok": 3,
+            "first_k_dense_replace": 2, "attention_bias": True,
         },
     ),
-    "deepseek-v3": Row("deepseek-v3", "DeepseekV3ForCausalLM", DEEPSEEK | {"n_group": 3, "topk_group": 2}),
+    "deepseek-v3": Row(
+        "deepseek-v3", "DeepseekV3ForCausalLM", DEEPSEEK | {"n_group": 3, "topk_group": 2}, unseen=CORRECT
+    ),
     "deepseek-v3-halves": Row(
         "deepseek-v3", "DeepseekV3ForCausalLM",
-        DEEPSEEK | {"n_group": 2, "topk_group": 1, "rope_interleave": False, "v_head_dim": 13},
+        DEEPSEEK | {"n_group": 2, "topk_group": 1, "rope_interleave": False, "v_head_dim": 13}, unseen=CORRECT,
     ),
     "gpt-oss": Row(
         "gpt-oss", "GptOssForCausalLM",
         LLAMA | MOE | {"head_dim": 14, "sliding_window": 5, "swiglu_limit": 1.5, "swiglu_alpha": 1.3} | rope(
             "yarn", base=100.0, factor=4.0, original_max_position_embeddings=20, beta_fast=3.0, beta_slow=0.3,
             truncate=False,
-        ),
+        unseen=BALANCE,
+    ),
     ),
 }  # fmt: skip
