@@ -169,14 +169,15 @@ class Pretrained(Tokenizer):
         self.model.no_padding()
         self.model.encode_special_tokens = True
         saved = json.loads(text)
-        words = {id: word for word, id in self.model.get_vocab().items()}
-        reserved = {token["id"] for token in saved.get("added_tokens", ()) if token["special"]}
-        own = max(words) + 1
+        vocabulary = self.model.get_vocab()
+        self.reserved = {token["id"] for token in saved.get("added_tokens", ()) if token["special"]}
+        words = {id: word for word, id in vocabulary.items() if id not in self.reserved}
+        own = max(vocabulary.values()) + 1
         if vocab_size is not None and vocab_size < own:
             raise ValueError(f"vocab_size is {vocab_size}; {name} has ids up to {own - 1}")
         self.vocab_size = vocab_size or own
         spell = spelling((saved.get("decoder") or {}).get("type"))
-        self.pieces = [spell(words[i]) if i in words and i not in reserved else b"" for i in range(self.vocab_size)]
+        self.pieces = [spell(words[id]) if id in words else b"" for id in range(self.vocab_size)]
         self.lossless = works_on_bytes(saved)
         self.bytes = [len(piece) for piece in self.pieces] if self.lossless else None
 

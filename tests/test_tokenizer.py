@@ -1,11 +1,15 @@
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+from tokenizers import Tokenizer as Tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors, trainers
 
 from zoo.tasks import SPECIALS
-from zoo_plugins.tokenizer import Bpe, Byte, Char
+from zoo.testing import check_variant
+from zoo_plugins.tokenizer import Bpe, Byte, Char, Pretrained
 
 TEXT = ["the cat sat on the mat, the cat sat on the hat\n" * 20, "naïve café — 日本語 and 👩‍👩‍👧 smile\n" * 20]
 ODD = [
@@ -139,3 +143,87 @@ def test_char_without_unknown_names_the_character():
     assert sum(char.bytes[id] for id in char.encode(TEXT[1])) == len(TEXT[1].encode())
     with pytest.raises(ValueError, match="'☃', '♥'"):
         char.encode("the ☃ ♥")
+
+
+SAID = "the naïve <end> of 日本 \n\t the naïve"
+
+
+def others(path, **changed):
+    """A byte-level tokenizer as others save it, with a reserved token in front of its ids; changed, and its file."""
+    made = Tokenizers(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<end>"], initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )  # fmt: skip
+    made.train_from_iterator([SAID] * 3, trainer)
+    made.post_processor = processors.TemplateProcessing(single="<end> $A", special_tokens=[("<end>", 0)])
+    made.enable_truncation(4)
+    saved = json.loads(made.to_str()) | changed
+    path.write_text(json.dumps(saved))
+    return str(path)
+
+
+def test_a_tokenizer_of_others_gives_their_ids(tmp_path):
+    file = others(tmp_path / "t.json")
+    ours = Pretrained(file=file, vocab_size=400)
+    theirs = Tokenizers.from_file(file)
+    theirs.no_truncation()
+    theirs.encode_special_tokens = True
+    ids = ours.encode(SAID)
+    assert ids == theirs.encode(SAID, add_special_tokens=False).ids and 0 not in ids
+    assert ours.lossless and ours.decode(ids) == SAID
+    assert sum(ours.bytes[i] for i in ids) == len(SAID.encode())
+    assert (ours.vocab_size, len(ours.bytes), ours.piece(0), ours.piece(399)) == (400, 400, b"", b"")
+    again = Pretrained(file=others(tmp_path / "other.json"))
+    again.restore(ours.save())
+    assert again.encode(SAID) == ids and again.vocab_size == 400
+    assert Tokenizers.from_str(ours.shared()).encode("the naïve").ids[1:] == ours.encode("the naïve")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"normalizer": {"type": "NFC"}},
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}},
+        {"decoder": None},
+    ],
+)
+def test_one_that_changes_the_text_has_no_bits_per_byte(tmp_path, changed):
+    ours = Pretrained(file=others(tmp_path / "t.json", **changed))
+    assert not ours.lossless and ours.bytes is None
+
+
+def test_words_of_other_tokenizers_are_text(tmp_path):
+    word = Tokenizers(models.WordPiece({"[UNK]": 0, "play": 1, "##ing": 2}, unk_token="[UNK]"))
+    word.decoder = decoders.WordPiece()
+    word.save(str(tmp_path / "word.json"))
+    assert Pretrained(file=str(tmp_path / "word.json")).decode([1, 2]) == " playing"
+    unigram = Tokenizers(models.BPE({"\u2581a": 0, "<0xE6>": 1, "<0x97>": 2, "<0xA5>": 3}, []))
+    unigram.save(str(tmp_path / "unigram.json"))
+    assert Pretrained(file=str(tmp_path / "unigram.json")).decode([0, 1, 2, 3]) == " a日"
+
+
+def test_a_file_that_holds_no_tokenizer(tmp_path):
+    (tmp_path / "t.json").write_text("{}")
+    with pytest.raises(ValueError, match="holds no tokenizer"):
+        Pretrained(file=str(tmp_path / "t.json"))
+    with pytest.raises(ValueError, match="cannot be read"):
+        Pretrained(file=str(tmp_path / "none.json"))
+    with pytest.raises(ValueError, match="vocab_size is 200; .* has ids up to 2"):
+        Pretrained(file=others(tmp_path / "t.json"), vocab_size=200)
+
+
+def test_what_bpe_shares_gives_the_same_ids():
+    ours = Bpe(vocab_size=300)
+    ours.train([SAID] * 3)
+    theirs = Tokenizers.from_str(ours.shared())
+    assert theirs.encode(SAID).ids == ours.encode(SAID)
+    assert [theirs.token_to_id(f"<{name}>") for name in ("pad", "bos", "eos", "mask")] == [0, 1, 2, 3]
+    assert theirs.decode(ours.encode(SAID)) == SAID
+
+
+def test_a_tokenizer_of_others_does_what_every_tokenizer_must(tmp_path):
+    results = check_variant("tokenizer", "pretrained", file=others(tmp_path / "t.json"))
+    assert "passed" in {result.status for result in results}

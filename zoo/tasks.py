@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -59,13 +59,15 @@ class Data:
 
 
 class Tokenizer:
-    """Text to ids and back. Ids below `SPECIALS` are reserved; `vocab_size` counts them and is known after `train`.
+    """Text to ids and back. No text gives a `reserved` id: the first `SPECIALS`, unless others trained the tokenizer.
+    `vocab_size` counts them and is known after `train`.
 
     `lossless`, known from construction: every text comes back exactly. `bytes` [V] then gives the UTF-8 bytes that
     each id stands for; without it there are no bits per byte.
     """
 
     lossless: bool = False
+    reserved: Collection[int] = range(SPECIALS)
     vocab_size: int
     bytes: list[int] | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..tasks import SPECIALS, Tokenizer
+from ..tasks import Tokenizer
 from .alone import Alone, alone, table
 from .subject import Table
 
@@ -33,15 +33,19 @@ def texts(tokenizer: Tokenizer) -> list[str]:
     return out
 
 
+def real(tokenizer: Tokenizer, id: int) -> bool:
+    return 0 <= id < tokenizer.vocab_size and id not in tokenizer.reserved
+
+
 def ids(case: Alone) -> None:
     """Ids are integers of the vocabulary, and no text, whatever stands in it, gives a reserved one."""
     tokenizer = trained(case)
     for text in texts(tokenizer):
         found = tokenizer.encode(text)
-        if wrong := [id for id in found if type(id) is not int or not SPECIALS <= id < tokenizer.vocab_size]:
-            told = f"from {SPECIALS} to {tokenizer.vocab_size - 1}"
+        if wrong := [id for id in found if type(id) is not int or not real(tokenizer, id)]:
+            told = f"below {tokenizer.vocab_size}, none of the reserved {sorted(tokenizer.reserved)}"
             case.fail(f"{text!r:.60} was encoded: every id should be an integer {told}, and {wrong[:5]} are not.")
-    for id in range(SPECIALS):
+    for id in tokenizer.reserved:
         case.same(tokenizer.piece(id), b"", f"The reserved id {id} was written", "its bytes")
 
 
