@@ -251,7 +251,7 @@ MODELS |= {
         LLAMA | MOE | {"head_dim": 14, "sliding_window": 5, "swiglu_limit": 1.5, "swiglu_alpha": 1.3} | rope(
             "yarn", base=100.0, factor=4.0, original_max_position_embeddings=20, beta_fast=3.0, beta_slow=0.3,
             truncate=False,
+        ),
         unseen=BALANCE,
-    ),
     ),
 }  # fmt: skip
