@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
 
-.PHONY: demo test test-all planted parity bench clean
+.PHONY: demo test test-all planted parity presets bench clean
 
 demo: .venv/installed  ## train and compare five models on the text that Python ships
 	.venv/bin/zoo run registry.yaml quickstart
@@ -19,6 +19,10 @@ planted: .venv/installed  ## plant each bug of tests/planted.py, see it found, a
 parity: .venv/installed  ## hold published models to transformers and write reports/parity.md
 	OMP_NUM_THREADS=1 .venv/bin/python tests/parity.py > reports/parity.new && mv reports/parity.new reports/parity.md
 	cat reports/parity.md
+
+presets: .venv/installed  ## count the published models and write reports/presets.md
+	.venv/bin/zoo list models --markdown > reports/presets.new && mv reports/presets.new reports/presets.md
+	cat reports/presets.md
 
 bench: .venv/installed  ## timings of every variant side by side
 	$(PYTEST) benchmarks --benchmark-only

@@ -146,7 +146,7 @@ def facts(card: Card) -> dict[str, Cells]:
     default = {f.name: f.default for f in dataclasses.fields(Shape)}
     main = ("d_model", "n_heads", "n_layers", "max_len", "vocab_size")
     cached: Callable[[int | None], str] = lambda value: units.size(value) or "nothing is cached"  # noqa: E731
-    return {
+    sections = {
         "parts": [*((slot, value.label()) for slot, value in card.spec.slots.items()), *shared(card.spec)],
         "sizes": [
             *((k, f"{v:,}" if k in main else str(v)) for k, v in size.items() if k in main or v != default[k]),
@@ -161,6 +161,7 @@ def facts(card: Card) -> dict[str, Cells]:
             ("weights, fp16", units.size(card.weights_bytes)),
         ],
     }
+    return {section: [(what, text) for what, text in rows if text] for section, rows in sections.items()}
 
 
 def shared(spec: ModelSpec) -> Cells:
@@ -192,8 +193,8 @@ def apart(one: Card, other: Card) -> list[tuple[str, str, str]]:
 
 
 OVERVIEW = (
-    "model", "parameters", "layers", "d_model", "d_ff", "heads", "position", "norm", "residual", "attention", "ffn",
-    "tokens", "FLOPs/token", "KV/token", "paper",
+    "model", "parameters", "published", "layers", "d_model", "d_ff", "heads", "position", "norm", "residual",
+    "attention", "ffn", "tokens", "FLOPs/token", "KV/token", "paper",
 )  # fmt: skip
 
 
@@ -205,11 +206,5 @@ def overview(card: Card) -> list[str]:
     sizes = [layers, f"{shape.d_model:,}", widths, f"{shape.n_heads} x {shape.head_width}"]
     parts = [slots[slot].label() for slot in ("position", "norm", "residual", "attention", "ffn")]
     costs = [f"{card.context:,}", units.flops(card.flops_per_token), units.size(card.kv_bytes_per_token)]
-    return [
-        card.name,
-        f"{card.total:,}",
-        *sizes,
-        *parts,
-        *costs,
-        card.spec.published.paper if card.spec.published else "",
-    ]
+    paper = card.spec.published.paper if card.spec.published else ""
+    return [card.name, f"{card.total:,}", claim(card), *sizes, *parts, *costs, paper]

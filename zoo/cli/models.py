@@ -22,6 +22,13 @@ FROM = click.option("--file", type=click.Path(path_type=Path), help="A file of y
 SHAPE = click.option("--shape", help="Other sizes than its own: a name, or '{scale: 0.1}'.")
 CONTEXT = click.option("--context", type=click.IntRange(min=1), help="Tokens in a row; max_len unless given.")
 
+LEFT = ("model", "published", "position", "norm", "residual", "attention", "ffn", "paper")
+ABOUT = """
+Every model of `registry.yaml` that others have published, counted without weights. Parameters count tied weights once;
+FLOPs are of a forward pass over a row of so many tokens, per token: a multiply-add counts as two, score matrices are
+whole. KV is what the cache grows by per token in float16. `make presets` writes this file.
+""".strip()
+
 
 def complete_model(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     models = own_document().value["models"].items()
@@ -121,11 +128,11 @@ def list_models(glob: str | None, as_json: bool) -> None:
 
 def print_overview(glob: str | None) -> None:
     """The published models with their choices and their costs, as a Markdown table."""
-    from tabulate import tabulate
-
     from ..card import OVERVIEW, card, overview
 
     library = open_library(registry=discovered())
     names = [row["name"] for row in published(glob) if row["parameters"] is not None]
-    rows = [overview(card(library, name)) for name in names]
-    click.echo(tabulate(rows, OVERVIEW, tablefmt="pipe", disable_numparse=True))
+    rule = ["---" if head in LEFT else "---:" for head in OVERVIEW]
+    click.echo(f"# Published models\n\n{ABOUT}\n")
+    for row in (OVERVIEW, rule, *(overview(card(library, name)) for name in names)):
+        click.echo(f"| {' | '.join(row)} |")
