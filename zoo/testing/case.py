@@ -73,13 +73,14 @@ class Case:
         """The model, or another one, and the shape as the builder takes them. Raises `SpecError`."""
         return read(self.library, spec or self.spec, self.shape)
 
-    def with_options(self, given: Mapping[str, Any], shape: Mapping[str, Any]) -> Architecture:
-        """The model, with its initial weights, with further options of the variant under test. Raises `SpecError`."""
-        slot, old = self.subject.slot, self.subject.part
-        part = {"name": self.subject.name, **self.subject.options, **given}
-        value = self.spec[slot]
-        value = part if value == old else {stack: part if v == old else v for stack, v in value.items()}
-        specs = read(self.library, {**self.spec, slot: value}, shape)
+    def with_options(self, given: Mapping[str, Any], model=None, shape=None) -> Architecture:
+        """The model, or another one that the variant under test stands in, with further options of this variant, and
+        its initial weights. Raises `SpecError`.
+        """
+        subject, model = self.subject, model or self.spec
+        part = {"name": subject.name, **subject.options, **given}
+        model = {**model, subject.slot: replaced(model[subject.slot], subject.name, part)}
+        specs = read(self.library, model, shape or self.shape)
         tried(*specs, self.library.registry, "cpu")
         return make(*specs, registry=self.library.registry).double().eval()
 
@@ -149,6 +150,15 @@ def read(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any]) -
     specs = reader.model(Node(model, ("model",))), reader.shape(Node(shape, ("shape",)))
     reader.finish()
     return specs
+
+
+def replaced(value: Any, name: str, part: Mapping[str, Any]) -> Any:
+    """The value of a slot with one variant in it replaced."""
+    if value == name or (isinstance(value, Mapping) and value.get("name") == name):
+        return part
+    if isinstance(value, Mapping) and "name" not in value:
+        return {key: replaced(inner, name, part) for key, inner in value.items()}
+    return [replaced(inner, name, part) for inner in value] if isinstance(value, list) else value
 
 
 def made(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from ..parts import Architecture
 from ..signature import Field, choices, show
 from ..stack import Stack
 from .case import SHAPES, Case, loud
+from .partners import models
 from .values import edges, options_of, others
 
 TRIES = 6
@@ -25,7 +27,7 @@ def options(case: Case) -> str | None:
     free = free_options(case)
     if not free:
         return "it has no options"
-    before = marks(case, {}, case.shape)
+    before = marks(case, {})
     for name, option in free.items():
         values = others(option, case.library.registry)
         words = [value for value in values if value in choices(option.annotation)]
@@ -39,18 +41,18 @@ def options(case: Case) -> str | None:
 
 
 def dull(case: Case, name: str, values: list, free: Mapping[str, Field], before: list) -> str:
-    """What is wrong if none of the values of an option does anything: alone, in another shape, or beside another value
-    of another option. One that another part refuses is not the variant's to mend.
+    """What is wrong if none of the values of an option does anything, wherever it is tried. One that another part
+    refuses is not the variant's to mend.
     """
     refusal, accepted = None, False
-    for shape, base in settings(case, name, free):
+    for i, (base, *where) in enumerate(settings(case, name, free)):
         try:
-            known = marks(case, base, shape) if base or shape is not case.shape else before
+            known = marks(case, base, *where) if i else before
         except SpecError:
             continue
         for value in values:
             try:
-                if marks(case, {**base, name: value}, shape) != known:
+                if marks(case, {**base, name: value}, *where) != known:
                     return ""
                 accepted = True
             except SpecError as error:
@@ -63,17 +65,21 @@ def dull(case: Case, name: str, values: list, free: Mapping[str, Field], before:
     return f"it should build a model and did not: {'; '.join(fault.text for fault in refusal.faults)}."
 
 
-def settings(case: Case, name: str, free: Mapping[str, Field]) -> Iterator[tuple[Mapping, dict[str, Any]]]:
-    """Shapes and other options in which an option may show what it does: it may hang on either."""
-    yield from ((shape, {}) for shape in (case.shape, *(s for s in SHAPES.values() if s != case.shape)))
+def settings(case: Case, name: str, free: Mapping[str, Field]) -> Iterator[tuple]:
+    """Other options, models and shapes in which an option may show what it does: it may hang on any of them."""
+    yield {}, case.spec, case.shape
+    yield from (({}, case.spec, shape) for shape in SHAPES.values() if shape != case.shape)
     for other, option in free.items():
-        if other != name:
-            yield from ((case.shape, {other: value}) for value in others(option, case.library.registry)[:3])
+        values = others(option, case.library.registry)
+        for value in [*values[:2], *values[2:][-1:]] if other != name else ():
+            yield {other: value}, case.spec, case.shape
+    for spec, shape in models(replace(case.subject, refusals=[]))[1:]:
+        yield {}, spec, SHAPES[shape]
 
 
-def marks(case: Case, given: Mapping[str, Any], shape: Mapping[str, Any]) -> list:
+def marks(case: Case, given: Mapping[str, Any], *where: Mapping[str, Any]) -> list:
     """All that an option may change, of a model with these: what compares equal if nothing did. Raises `SpecError`."""
-    model = case.with_options(given, shape)
+    model = case.with_options(given, *where)
     state = {name: (list(x.shape), x.tolist()) for name, x in model.state_dict().items()}
     limits = [m.limit for m in model.modules() if isinstance(m, Stack)]
     return [state, limits, [type(m) for m in model.modules()], *behaviour(loud(model), case)]
@@ -114,7 +120,7 @@ def ranges(case: Case) -> str | None:
 def attempt(case: Case, name: str, value: Any) -> None:
     changed = f"Option {name} became {show(value)}"
     try:
-        model = case.with_options({name: value}, case.shape)
+        model = case.with_options({name: value})
         with torch.no_grad():
             logits = model(case.source, case.target)
     except SpecError as error:

@@ -8,6 +8,7 @@ layers differ. What a combination refuses gives way to the next in turn, and the
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -25,10 +26,15 @@ ORDER = ("architecture", "attention", "position", "kernel", "residual", "norm", 
 
 def cases(subject: Subject) -> list[Case]:
     """The models that a variant is looked at in, the plainest first. Raises `SpecError` if it cannot be in any."""
+    registry = subject.library.registry
+    return [Case.of(spec, SHAPES[shape], registry, subject) for spec, shape in models(subject)]
+
+
+def models(subject: Subject) -> list[tuple[dict[str, Any], str]]:
+    """Each of them as a user would declare it, and the name of its shape in `SHAPES`."""
     rows = Rows(subject)
     plainest = rows.plainest()
-    made = [plainest, *(rows.mixed(i, plainest[0]) for i in range(1, subject.partners))]
-    return [Case.of(spec, SHAPES[shape], subject.library.registry, subject) for spec, shape in made]
+    return [plainest, *(rows.mixed(i, plainest[0]) for i in range(1, subject.partners))]
 
 
 class Rows:
@@ -40,6 +46,7 @@ class Rows:
         self.turn = int(hashlib.sha256(subject.label.encode()).hexdigest()[:4], 16)
         self.names = {slot: self.turned(slot) for slot in ORDER if slot != subject.slot}
         self.left = {slot: list(names) for slot, names in self.names.items()}
+        self.refused: Counter[tuple[str, str]] = Counter()
         self.refusal: SpecError | None = None
 
     def turned(self, slot: str) -> list[str]:
@@ -65,7 +72,7 @@ class Rows:
         apart = {"attention": {"encoder": default, "decoder": spec.get("attention", default)}}
         across = {"cross": default}
         first = None
-        for more in ({}, across, apart, {**apart, **across}):
+        for more in ({}, across, apart, {**apart, **across}) if "architecture" in spec else ({},):
             if self.takes({**spec, **more}, shape):
                 return {**spec, **more}
             first = first or self.refusal
@@ -113,7 +120,9 @@ class Rows:
                         break
                 elif not chosen:
                     self.refuse(f"{slot}:{name}", self.refusal)
-            self.left[slot] = [name for name in self.left[slot] if name not in chosen] or list(self.names[slot])
+                    self.refused[slot, name] += 1
+            left = [name for name in self.left[slot] if name not in chosen and self.refused[slot, name] < len(SHAPES)]
+            self.left[slot] = sorted(left or self.names[slot], key=lambda name: self.refused[slot, name])
         return spec
 
     def loud(self, plainest: dict[str, Any], turn: int) -> Any:

@@ -13,7 +13,7 @@ import torch
 from .. import measure
 from .case import Case, gradient, loud, mean_nll
 
-PLACES = 6
+PLACES = 16
 """Seeds of weights at which a gradient is looked for."""
 FALLS = (1e-2, 1e-3, 1e-4)
 """By how much a step should lower the loss; a long one may change the choices of a mixture."""
