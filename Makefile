@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
 
-.PHONY: demo test test-all planted parity presets bench clean
+.PHONY: demo test test-all conformance planted parity presets bench clean
 
 demo: .venv/installed  ## train and compare five models on the text that Python ships
 	.venv/bin/zoo run registry.yaml quickstart
@@ -15,6 +15,10 @@ test-all: .venv/installed  ## also every combination of parts and every slow run
 planted: .venv/installed  ## plant each bug of tests/planted.py, see it found, and write docs/planted.md
 	OMP_NUM_THREADS=1 .venv/bin/python tests/planted.py > docs/planted.new && mv docs/planted.new docs/planted.md
 	cat docs/planted.md
+
+conformance: .venv/installed  ## hold every variant to what it must do and write reports/conformance.md
+	.venv/bin/zoo --no-plugins check --format markdown --output reports/conformance.md
+	cat reports/conformance.md
 
 parity: .venv/installed  ## hold published models to transformers and write reports/parity.md
 	OMP_NUM_THREADS=1 .venv/bin/python tests/parity.py > reports/parity.new && mv reports/parity.new reports/parity.md

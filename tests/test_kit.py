@@ -321,11 +321,9 @@ def test_pytest_finds_a_fault(tmp_path):
         "from zoo.testing import conformance\ntest_doubled = conformance('doubled.py', partners=2)\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "rows or window or round_trip"]
-    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert "1 failed, 1 passed, 1 skipped" in made.stdout, made.stdout
-    assert "The second row of a batch was replaced" in made.stdout
-    asked = subprocess.run([*command, "--zoo-check", "doubled.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert "2 failed, 2 passed, 2 skipped" in asked.stdout, asked.stdout
+    made = subprocess.run([*command, "--zoo-check", "doubled.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert "2 failed, 2 passed, 2 skipped" in made.stdout, made.stdout
+    assert made.stdout.count("The second row of a batch was replaced") >= 2
     wrong = subprocess.run([*command, "--zoo-check", "norm:x"], cwd=tmp_path, capture_output=True, text=True)
     assert wrong.returncode == 4 and "no norm is called 'x'" in wrong.stderr
 

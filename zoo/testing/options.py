@@ -16,7 +16,7 @@ from .case import SHAPES, Case, loud
 from .partners import models
 from .values import edges, options_of, others
 
-TRIES = 6
+TRIES = 8
 """Values of an option that are tried until one does something."""
 
 

@@ -57,7 +57,7 @@ def typed(annotation: Any, default: Any = None) -> Iterator[Any]:
         near = (default + 1, default * 2, default // 2) if is_number(default) and default > 1 else ()
         yield from (*near, 2, 3, 4, 1, 1000)
     elif annotation is float:
-        near = (default * 2, default / 2, default * 0.7, default + 1) if is_number(default) else (2.0,)
+        near = (default * 2, default / 2, default * 0.7, default / 10, default + 1) if is_number(default) else (2.0,)
         yield from (0.5, *near, 100.0)
     elif annotation is types.NoneType:
         yield None
