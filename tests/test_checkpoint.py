@@ -521,6 +521,13 @@ def test_a_run_tells_what_it_draws_and_what_it_leaves(start):
     assert facts["filled"] == len(run.make_model(task).state_dict()) - 1  # the tied table has two names
 
 
+def test_an_included_model_comes_before_one_of_the_zoo_of_the_same_name(start):
+    model = start.parent / "mine" / "model.yaml"
+    model.write_text(model.read_text().replace("mine:", "gpt2:"))
+    start.write_text("include: [mine/model.yaml]\n")
+    assert open_library(start).find("models", "gpt2").document.name == str(model)
+
+
 def test_an_included_file_that_is_not_there(tmp_path):
     file = tmp_path / "file.yaml"
     file.write_text("include: [none.yaml]\n")

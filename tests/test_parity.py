@@ -6,14 +6,20 @@ The rows stand in published.py, what is measured in parity.py.
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 
 import pytest
-from published import MODELS
+import torch
+from click.testing import CliRunner
+from published import GPT2, MODELS
 
+import zoo
 from zoo import SpecError
+from zoo.cli import main
+from zoo_plugins.tokenizer import Bpe
 
-pytest.importorskip("transformers", reason="transformers is not installed; it comes with the extra hf")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed; it comes with the extra hf")
 from parity import CLOSE, SIDES, Worlds, read, slips  # noqa: E402, it needs transformers
 
 
@@ -61,6 +67,46 @@ def test_every_slip_in_a_table_would_be_seen(worlds, name):
         if other != both.taken.spec and not both.notices(model):
             slept.append(slip)
     assert slept == list(both.row.unseen)
+
+
+def zoo_command(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+STUDY = """
+include: [mine/model.yaml]
+models: {swapped: {like: mine, norm: rmsnorm}}
+comparisons:
+  study:
+    models: [mine, swapped]
+    task: {name: language-modeling, length: 16, tokenizer: {name: pretrained, file: mine/tokenizer.json, vocab_size: 300}}
+    train: {steps: 2, batch_size: 2}
+"""
+
+
+@torch.no_grad()
+def test_a_model_of_others_comes_in_is_trained_on_and_goes_out(tmp_path):
+    hub, mine, runs, out = (tmp_path / name for name in ("hub", "mine", "runs", "out"))
+    config = transformers.GPT2Config(**GPT2 | {"vocab_size": 300, "bos_token_id": 0, "eos_token_id": 0})
+    transformers.GPT2LMHeadModel(config).save_pretrained(hub)
+    tokenizer = Bpe(vocab_size=280)
+    tokenizer.train(["The same text, said twice: the same text."])
+    (hub / "tokenizer.json").write_text(tokenizer.shared())
+    (tmp_path / "study.yaml").write_text(STUDY)
+    for command in (["import", hub, "--to", mine], ["run", tmp_path / "study.yaml", "--out", runs]):
+        done = zoo_command(*command)
+        assert done.exit_code == 0, done.stderr
+    assert "swapped: 36 tensors from" not in done.stderr and "left in the file: decoder.final.bias" in done.stderr
+    rows = json.loads((runs / "study" / "comparison.json").read_text())["rows"]
+    trained, swapped = (runs / row["runs"][0]["id"] for row in rows)
+    assert zoo_command("export", trained, "--to", out).exit_code == 0
+    refused = zoo_command("export", swapped, "--to", out, "--as", "gpt2")
+    assert (refused.exit_code, refused.stderr) == (2, "norm is 'rmsnorm'; gpt2 has 'layernorm'\n")
+    ids = transformers.AutoTokenizer.from_pretrained(out)("the same text", return_tensors="pt")["input_ids"]
+    assert ids[0].tolist() == tokenizer.encode("the same text")
+    there = transformers.AutoModelForCausalLM.from_pretrained(out, attn_implementation="eager").eval()(ids).logits
+    assert (there - zoo.load(trained).read(ids)).abs().max() <= CLOSE
+    assert not torch.equal(zoo.load(trained).read(ids), zoo.load(mine).read(ids)), "two steps were taken"
 
 
 def test_the_report_has_every_model():
