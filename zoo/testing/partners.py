@@ -58,9 +58,8 @@ class Rows:
     def takes(self, spec: Mapping[str, Any], shape: str) -> bool:
         """Whether this model can be; why not is kept in `refusal`."""
         try:
-            tried(
-                *read(self.subject.library, spec, SHAPES[shape]), self.registry, "cpu"
-            )  # whose passes take a tenth of those on meta
+            specs = read(self.subject.library, spec, SHAPES[shape])
+            tried(*specs, self.registry, "cpu")  # where a pass takes a tenth of one on meta
         except SpecError as error:
             self.refusal = error
             return False

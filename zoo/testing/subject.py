@@ -20,6 +20,7 @@ from ..library import Library, open_library
 
 PARTNERS = 6
 """Partners that a variant is tried among unless another number is asked for."""
+TORCH = Path(torch.__file__).parent
 PASSED, FAILED, SKIPPED = "passed", "failed", "does not apply"
 
 
@@ -160,8 +161,9 @@ def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cas
 
 
 def crash(error: Exception, case: Any) -> str:
-    """An exception that is no finding, in words, with the line that raised it."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    """An exception that is no finding, in words, with the line that raised it, or that called what did in torch."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not Path(frame.filename).is_relative_to(TORCH)]
+    place = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
     text = str(error).partition("\n")[0]
     return f"It should run and raised {type(error).__name__} at {place}: {text} Model: {case.label}."

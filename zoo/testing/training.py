@@ -33,9 +33,8 @@ def runs(case: Case) -> None:
                 case.fail(f"{changed}: the logits should be {expected}, of that dtype and finite, and are {found}.")
         if training:
             slopes = gradient(model, measure.token_nll(logits, case.target).mean())
-            bad = [
-                name for name, g in slopes.items() if g is not None and not (g.dtype == dtype and g.isfinite().all())
-            ]
+            there = {name: g for name, g in slopes.items() if g is not None}
+            bad = [name for name, g in there.items() if g.dtype != dtype or not g.isfinite().all()]
             if bad:
                 case.fail(f"{changed}: the gradients of {', '.join(bad)} should be finite and of that dtype.")
 
@@ -53,9 +52,7 @@ def determinism(case: Case) -> None:
         slopes = [gradient(model, x.square().mean()) for x in (one, two)]
         for name, g in slopes[0].items():
             if g is not None:
-                case.same(
-                    slopes[1][name], g, "The same pass was run again in eval mode", f"the gradient of {name}", 0.0
-                )
+                case.same(slopes[1][name], g, changed, f"the gradient of {name}", 0.0)
     if not torch.equal(drawn, torch.get_rng_state()):
         case.fail("A pass was run in eval mode: the state of the random generator should have stayed equal.")
     for name, x in model.state_dict().items():
