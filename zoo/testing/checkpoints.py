@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from .case import loud
 from .subject import Table
 
 SIZES = {
-    "d_model": 32, "n_heads": 4, "head_dim": 8, "n_layers": 2, "max_len": 16, "vocab_size": 19, "d_ff": 40, "pad": 0,
+    "d_model": 32, "n_heads": 4, "head_dim": 8, "n_layers": 2, "max_len": 16, "vocab_size": 19, "d_ff": 128, "pad": 0,
 }  # fmt: skip
 
 
@@ -58,14 +59,18 @@ def configuration(family: Family, **own: Any) -> dict[str, Any]:
     chosen = {}
     for name, values, by_layer in choices(family.table["model"]):
         chosen[name] = [values[i % len(values)] for i in range(SIZES["n_layers"])] if by_layer else values[0]
-    usual = {name: small(family.table["defaults"].get(name)) for name in family.variables}
-    needed = {name: chosen.get(name, 2) for name in family.variables - family.table["defaults"].keys()}
-    return nested({**needed, **drop(usual), **family.table["config"], **found.found, **own})
+    asked = family.variables - family.table["first"].keys()
+    counted = dict.fromkeys(family.table["first"].values(), 1)  # a first layer that is another than the rest
+    usual = {name: small(family.table["defaults"].get(name)) for name in asked}
+    needed = {name: chosen.get(name, 2) for name in asked - family.table["defaults"].keys()}
+    return nested({**needed, **drop(usual), **counted, **family.table["config"], **found.found, **own})
 
 
 def small(value: Any) -> Any:
-    """A number of things as one that a small model can have."""
-    return min(value, 4) if type(value) is int else value
+    """A number of things as one that a small model can have: about the third root, a power of two, so that what
+    divides does so still.
+    """
+    return max(2, 1 << round(math.log2(value) / 3)) if type(value) is int and value > 2 else value
 
 
 def drop(settings: Mapping[str, Any]) -> dict[str, Any]:
