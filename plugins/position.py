@@ -44,7 +44,7 @@ def swap_neighbours(x: Tensor) -> Tensor:
 
 Pairing = Literal["half", "interleaved"]
 Fraction = Annotated[float, EvenShare("head_width")]
-Length = Annotated[int | None, Grows("max_len")]
+Length = Annotated[int, Grows("max_len")]
 # The axis along which partners lie once w is written as 2 x w/2 or w/2 x 2, and how each element finds its partner.
 PAIRINGS = {"half": (-2, swap_halves), "interleaved": (-1, swap_neighbours)}
 
@@ -201,7 +201,7 @@ def blended(rates: Tensor, factor: float, low: float, high: float) -> Tensor:
     return rates / factor * share + rates * (1 - share)
 
 
-def pair_of(turns: float, width: int, base: float, length: float) -> float:
+def pair_of(turns: float, width: int, base: float, length: int) -> float:
     """The i, as a real number, whose rate base^(-2i / width) turns so many times in `length` positions."""
     return width * math.log(length / (turns * 2 * math.pi)) / (2 * math.log(base))
 
@@ -213,7 +213,7 @@ def yarn(
     fraction: Fraction = 1.0,
     pairing: Pairing = "half",
     factor: float = 16.0,
-    original_max_len: Length = None,
+    original_max_len: Length = 4096,
     beta_fast: float = 32.0,
     beta_slow: float = 1.0,
     truncate: bool = True,
@@ -223,20 +223,19 @@ def yarn(
 ) -> Rope:
     """`Rope` with fast pairs as they are, slow ones divided by `factor`, those between blended (Peng et al. 2023).
 
-    Fast is more than `beta_fast` turns in `original_max_len` (max_len / factor unless given), slow fewer than
-    `beta_slow`; the blend is linear in the number of the pair, as in the authors' code, between whole numbers with
-    `truncate`. Rotated queries and keys are multiplied by `attention_factor`, which unless given is
+    Fast is more than `beta_fast` turns in `original_max_len` tokens, those of training, slow fewer than `beta_slow`;
+    the blend is linear in the number of the pair, as in the authors' code, between whole numbers with `truncate`.
+    Rotated queries and keys are multiplied by `attention_factor`, which unless given is
     (0.1 mscale ln factor + 1) / (0.1 mscale_all_dim ln factor + 1), as in DeepSeek V2. Raises `ValueError` for numbers
     that cannot be.
     """
-    positive(factor=factor, beta_slow=beta_slow)
+    positive(factor=factor, beta_slow=beta_slow, original_max_len=original_max_len)
     rope = Rope(shape, base=base, fraction=fraction, pairing=pairing)
-    length = trained_length(shape, factor, original_max_len)
     if beta_fast <= beta_slow:
         raise ValueError(f"beta_fast is {beta_fast}; it should be above beta_slow {beta_slow}")
     if base <= 1:
         raise ValueError(f"base is {base}; it should be above 1, or all pairs turn alike")
-    low, high = (pair_of(turns, rope.width, base, length) for turns in (beta_fast, beta_slow))
+    low, high = (pair_of(turns, rope.width, base, original_max_len) for turns in (beta_fast, beta_slow))
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low = max(low, 0)
@@ -248,7 +247,7 @@ def yarn(
     return rope.slowed(partial(blended, factor=factor, low=low, high=high), attention_factor)
 
 
-def by_parts(rates: Tensor, factor: float, length: float, low: float, high: float) -> Tensor:
+def by_parts(rates: Tensor, factor: float, length: int, low: float, high: float) -> Tensor:
     """The rates that turn more than `high` times in `length`, 1 / factor of those below `low`, a blend between."""
     share = ((length * rates / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
     return (1 - share) * rates / factor + share * rates
@@ -261,30 +260,23 @@ def llama3(
     fraction: Fraction = 1.0,
     pairing: Pairing = "half",
     factor: float = 8.0,
-    original_max_len: Length = None,
+    original_max_len: Length = 8192,
     low_freq_factor: float = 1.0,
     high_freq_factor: float = 4.0,
 ) -> Rope:
-    """As `yarn`, but the blend is linear in the turns r of a pair in `original_max_len`, from `low_freq_factor` to
+    """As `yarn`, but the blend is linear in the turns of a pair in `original_max_len` tokens, from `low_freq_factor` to
     `high_freq_factor`, and nothing else is multiplied (LLaMA 3.1, Grattafiori et al. 2024).
 
     Raises `ValueError` for numbers that cannot be.
     """
-    positive(factor=factor)
+    positive(factor=factor, original_max_len=original_max_len)
     rope = Rope(shape, base=base, fraction=fraction, pairing=pairing)
-    length = trained_length(shape, factor, original_max_len)
     if high_freq_factor <= low_freq_factor:
         raise ValueError(
             f"high_freq_factor is {high_freq_factor}; it should be above low_freq_factor {low_freq_factor}"
         )
-    return rope.slowed(partial(by_parts, factor=factor, length=length, low=low_freq_factor, high=high_freq_factor))
-
-
-def trained_length(shape: Shape, factor: float, original_max_len: int | None) -> float:
-    """The length that a model was trained on before its rates were changed."""
-    if original_max_len is not None and original_max_len < 1:
-        raise ValueError(f"original_max_len is {original_max_len}; it should be at least 1")
-    return original_max_len or shape.max_len / factor
+    slow = partial(by_parts, factor=factor, length=original_max_len, low=low_freq_factor, high=high_freq_factor)
+    return rope.slowed(slow)
 
 
 def slopes(n_heads: int) -> list[float]:

@@ -273,9 +273,18 @@ SLOWED = [
     (ntk, {"factor": 3.0}, [(BASE * 3 ** (24 / 22)) ** (-2 * i / 24) for i in range(12)]),
     (yarn, {"factor": 8.0, "original_max_len": 300}, yarn_by_hand(8, 300, 32, 1, True)),
     (yarn, {"factor": 8.0, "original_max_len": 300, "truncate": False}, yarn_by_hand(8, 300, 32, 1, False)),
-    (yarn, {"factor": 4.0, "beta_fast": 2.0, "beta_slow": 0.5}, yarn_by_hand(4, 64 / 4, 2, 0.5, True)),
+    (
+        yarn,
+        {"factor": 4.0, "original_max_len": 16, "beta_fast": 2.0, "beta_slow": 0.5},
+        yarn_by_hand(4, 16, 2, 0.5, True),
+    ),
+    (yarn, {}, yarn_by_hand(16, 4096, 32, 1, True)),
     (llama3, {"factor": 8.0, "original_max_len": 300}, llama3_by_hand(8, 300, 1, 4)),
-    (llama3, {"factor": 2.0, "low_freq_factor": 0.5, "high_freq_factor": 3.0}, llama3_by_hand(2, 64 / 2, 0.5, 3)),
+    (
+        llama3,
+        {"factor": 2.0, "original_max_len": 32, "low_freq_factor": 0.5, "high_freq_factor": 3.0},
+        llama3_by_hand(2, 32, 0.5, 3),
+    ),
 ]
 
 
@@ -285,6 +294,12 @@ class TestSlowedRope:
         got = rates(make(**tokens(24), base=BASE, **options))
         assert_close(got, torch.tensor(right), atol=1e-6, rtol=1e-5)
         assert not torch.allclose(got, torch.tensor(PAIRS), rtol=1e-2)
+
+    def test_defaults_are_those_of_llama_3(self):
+        given = {"factor": 8.0, "original_max_len": 8192, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        usual, told = (llama3(**tokens(24), base=500000.0, **options) for options in ({}, given))
+        assert torch.equal(rates(usual), rates(told))
+        assert not torch.allclose(rates(usual), rates(Rope(**tokens(24), base=500000.0)))
 
     @pytest.mark.parametrize("make", [yarn, llama3])
     def test_fast_pairs_stay_and_slow_ones_are_divided(self, make):
