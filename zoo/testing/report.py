@@ -138,7 +138,8 @@ def markdown(every: Sequence[Found]) -> str:
     parts = [
         "# Conformance",
         f"What `zoo check` finds of {len(every)} variants: {counts(results)}. "
-        "✓ holds with every partner, – does not apply, ✗ fails; the numbers are those of the notes.",
+        "✓ holds with every partner, – does not apply, ✗ fails; a number is that of a note. docs/plugins.md says what "
+        "each property is; `zoo check SLOT:NAME` shows one variant with its partners.",
     ]
     for checks, group in groups.items():
         body = [[found.variant, *(mark(result, notes) for result in found.results)] for found in group]
