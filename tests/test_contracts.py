@@ -195,7 +195,9 @@ wide-positions: {embedding: {name: scaled, positions: wide, segments: 1}, positi
 def test_pairs_of_variants(row):
     # Without a norm, nothing brings back to size what this layout multiplies in every layer.
     grows = row["norm"] == "none" and row["residual"] == "deepnorm"
-    check_model(written(row), SHAPES[row["shape"]], without=["untrained"] if grows else [], registry=REGISTRY)
+    # At first this layout hands on what was read, which a tied head names.
+    echoes = row["residual"] == "rezero" and row["head"] == "tied"
+    check_model(written(row), SHAPES[row["shape"]], without=["untrained"] if grows or echoes else [], registry=REGISTRY)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
