@@ -25,9 +25,9 @@ class Latent(Attention):
     [B, 1, S, R] alone, which keys and values are made of again in each step; R is the width of a head in the shape.
 
     `kv_rank` is C; with `q_rank` the queries come from a normalised latent of that width too; `nope_dim` is K and
-    `v_dim` is W, both R unless given; `bias` is that of the projections from and to the residual stream; `scale`
-    multiplies q k^T and defaults to (K + R)^-0.5; `dropout` acts on the weights while training. Raises `ValueError`
-    for numbers that cannot be.
+    `v_dim` is W, both R unless given; `bias` is that of the projections from and to the residual stream; `sharpness`
+    multiplies the scores (K + R)^-0.5 q k^T, by (0.1 m ln f + 1)^2 in DeepSeek where YaRN stretched the context by f;
+    `dropout` acts on the weights while training. Raises `ValueError` for numbers that cannot be.
     """
 
     honours = frozenset({"rotate", "bias", "cross", "two-way"})
@@ -43,7 +43,7 @@ class Latent(Attention):
         nope_dim: HeadWidth = None,
         v_dim: HeadWidth = None,
         bias: bool = False,
-        scale: float | None = None,
+        sharpness: float = 1.0,
         dropout: float = 0.0,
     ):
         super().__init__()
@@ -51,10 +51,12 @@ class Latent(Attention):
         rank = 4 * rope if kv_rank is None else kv_rank
         nope, value = (rope if width is None else width for width in (nope_dim, v_dim))
         check(kv_rank=rank, q_rank=q_rank, nope_dim=nope, v_dim=value)
+        if not sharpness > 0:
+            raise ValueError(f"sharpness is {sharpness}; it should be above 0")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout is {dropout}; it should be at least 0 and below 1")
-        self.heads, self.widths, self.scale, self.dropout = heads, (nope, rope, value), scale, dropout
-        self.direct = q_rank is None
+        self.heads, self.widths, self.direct = heads, (nope, rope, value), q_rank is None
+        self.scale, self.dropout = sharpness * (nope + rope) ** -0.5, dropout
         if q_rank is None:
             self.q = nn.Linear(shape.d_model, heads * (nope + rope), bias=False)
         else:

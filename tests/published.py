@@ -232,6 +232,13 @@ MODELS |= {
         unseen=BALANCE,
     ),
     "deepseek-v2": Row("deepseek-v2", "DeepseekV2ForCausalLM", DEEPSEEK | {"q_lora_rank": None}),
+    "deepseek-v2-yarn": Row(
+        "deepseek-v2", "DeepseekV2ForCausalLM",
+        DEEPSEEK | rope(
+            "yarn", base=100.0, factor=4.0, original_max_position_embeddings=20, beta_fast=3.0, beta_slow=0.3,
+            mscale=0.7, mscale_all_dim=1.4,
+        ),
+    ),
     "deepseek-v2-groups": Row(
         "deepseek-v2", "DeepseekV2ForCausalLM",
         DEEPSEEK | {

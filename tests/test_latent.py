@@ -23,7 +23,7 @@ FORMS = {
     "narrow values": WIDTHS,
     "wide values": {**WIDTHS, "v_dim": 13},
     "a latent of queries": {**WIDTHS, "q_rank": 9},
-    "biases and a scale": {**WIDTHS, "q_rank": 9, "bias": True, "scale": 0.7},
+    "biases and sharper scores": {**WIDTHS, "q_rank": 9, "bias": True, "sharpness": 1.7},
 }
 
 
@@ -79,7 +79,7 @@ def theirs(ours: Latent):
     for norm in (made.q_a_layernorm, made.kv_a_layernorm):  # theirs is 1e-6 whatever the config says
         if norm is not None:
             norm.variance_epsilon = 0.01
-    made.scaling = ours.scale or made.scaling
+    made.scaling = made.scaling * (1.7 if ours.out.bias is not None else 1.0)
     return made, config
 
 
@@ -114,7 +114,7 @@ def test_it_is_multi_head_attention_with_these_keys_and_values(form, kernel):
         k, v = c @ rows(ours.kv_up, h * (nope + value), nope), c @ rows(ours.kv_up, h * (nope + value) + nope, value)
         own = q[..., h * (nope + turned) :][..., : nope + turned]
         scores = own[..., :nope] @ k.mT + own[..., nope:] @ ours.k_rope(memory).mT
-        scores = scores * (ours.scale or (nope + turned) ** -0.5)
+        scores = scores * FORMS[form].get("sharpness", 1.0) / (nope + turned) ** 0.5
         outs.append(scores.masked_fill(~real[:, None], -torch.inf).softmax(-1) @ v)
     got = ours(x, memory, context(5, 8, keep=real))
     assert_close(got, ours.out(torch.cat(outs, -1)))
@@ -177,6 +177,7 @@ def test_names_of_the_weights():
         ({"q_rank": 0}, "q_rank is 0; it should be at least 1"),
         ({"nope_dim": -1}, "nope_dim is -1; it should be at least 1"),
         ({"v_dim": 0}, "v_dim is 0; it should be at least 1"),
+        ({"sharpness": 0.0}, "sharpness is 0.0; it should be above 0"),
         ({"dropout": 1.0}, "dropout is 1.0; it should be at least 0 and below 1"),
     ],
 )

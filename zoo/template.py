@@ -1,8 +1,9 @@
 """A template, read in both directions: filled from settings it is a model, held against a model it gives the settings.
 
-`$a.b` stands for the setting b in a. `$a - 2` reckons, left to right, with + - * / ** and numbers or other settings.
-`{$a: {x: one, y: two}}` is one where a is x and two where it is y. `{each $a: {…}}` is the same layer by layer, a
-being a list with an entry per layer; a shorter one repeats. Everything else stands for itself.
+`$a.b` stands for the setting b in a. `$a - 2` reckons, left to right, with + - * / ** and numbers or other settings;
+`$a *ln 2` is a times the logarithm of 2. `{$a: {x: one, y: two}}` is one where a is x and two where it is y.
+`{each $a: {…}}` is the same layer by layer, a being a list with an entry per layer; a shorter one repeats. Everything
+else stands for itself.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from .signature import show
 from .spec import PartSpec
 
 NAME = r"\$[A-Za-z_][\w.]*"
-STEP = re.compile(rf"\s*(\*\*|[-+*/])\s*({NAME}|-?\d+(?:\.\d+)?)")
+STEP = re.compile(rf"\s*(\*\*|\*ln|[-+*/])\s*({NAME}|-?\d+(?:\.\d+)?)")
 WHOLE = re.compile(rf"({NAME})((?:{STEP.pattern})*)")
 DO = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow}
 UNDO = {"+": operator.sub, "-": operator.add, "*": operator.truediv, "/": operator.mul, "**": lambda x, n: x ** (1 / n)}
+DO["*ln"], UNDO["*ln"] = (lambda x, n: x * math.log(n)), (lambda x, n: x / math.log(n))
 WIDTHS = ("d_ff", "ratio")
 """Options that are not held against a template: the sizes of the weights tell them."""
 IDLE = (*WIDTHS, "dropout", "kernel", "balance")
