@@ -1,6 +1,7 @@
 """Tables of other libraries' names, and folders in their form: read, written, refused."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ def told(*arguments) -> str:
         ("$a - 2", {"a": 514}, 512),
         ("$a / 2 + 1", {"a": 6}, 4),
         ("$a ** -0.5", {"a": 24}, 24**-0.5),
+        ("$a *ln 40 * 0.1 + 1 ** 2", {"a": 3}, (0.3 * math.log(40) + 1) ** 2),
         ("$a ** -0.5", {"a": None}, None),
         ({"$a": {True: "tied", False: "untied"}}, {"a": False}, "untied"),
         ({"$a": {"x": {"$b": {1: "one"}}, "y": "$c"}}, {"a": "y", "c": 2}, 2),
@@ -407,6 +409,32 @@ def test_a_model_that_the_family_cannot_hold(model, said):
     with pytest.raises(SpecError) as error:
         family("llama").config(run.spec, run.model, LIBRARY.registry)
     assert said in str(error.value)
+
+
+LATENT = {
+    "embedding": "plain", "position": {"name": "rope", "pairing": "interleaved"}, "norm": "rmsnorm", "head": "untied",
+    "attention": {"name": "mla", "kv_rank": 8, "norm": {"name": "rmsnorm", "eps": 1e-6}},
+}  # fmt: skip
+EXPERTS = {"name": "moe-softmax", "experts": 4, "expert": {"name": "swiglu", "d_ff": 8}}
+EXPERTS |= {"shared": {"name": "swiglu", "d_ff": 16}}
+
+
+@pytest.mark.parametrize("dense", [0, 1, 2])
+def test_first_layers_are_counted(dense):
+    ffn = {"first": ["swiglu"] * dense, "repeat": [EXPERTS]} if dense else EXPERTS
+    run = trained({**LATENT, "ffn": ffn}, {"d_ff": 40, "head_dim": 6})
+    table = family("deepseek-v2")
+    config = table.config(run.spec, run.model, LIBRARY.registry)
+    assert config["first_k_dense_replace"] == dense and "dense" not in config
+    assert (config["n_shared_experts"], config["moe_intermediate_size"]) == (2, 8)
+    layers = trained(*table.read(config)).spec.slots["ffn"].of("decoder")
+    assert [layers.at(i).name for i in range(3)] == ["swiglu"] * dense + ["moe-softmax"] * (3 - dense)
+
+
+def test_layers_that_should_come_first_and_do_not():
+    run = trained({**LATENT, "ffn": [EXPERTS, "swiglu"]}, {"d_ff": 40, "head_dim": 6})
+    with pytest.raises(SpecError, match="layer 0 is not as those after it; deepseek-v2 has such layers first"):
+        family("deepseek-v2").config(run.spec, run.model, LIBRARY.registry)
 
 
 def test_an_ffn_that_is_wider_in_some_layers_is_told(tmp_path):
