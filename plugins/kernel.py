@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.flop_counter import register_flop_formula
 
 from zoo.parts import AttentionContext, Kernel
 
@@ -88,6 +89,12 @@ class Additive(Kernel):
         return weigh(settle(scores, ctx.bias, ctx), v, ctx)
 
 
+@register_flop_formula(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu)
+def in_fused_attention(q: torch.Size, k: torch.Size, v: torch.Size, *rest, **more) -> int:
+    """FLOPs that torch's counter has no number for: q [B, H, T, K], k [B, G, S, K], v [B, G, S, W]."""
+    return 2 * q.numel() * k[2] + 2 * q[:3].numel() * v[2] * v[3]
+
+
 class Flash(Kernel):
     """`torch.nn.functional.scaled_dot_product_attention`: exact, and never stores the scores where torch can help it.
 
@@ -109,16 +116,21 @@ class Flash(Kernel):
             mask = ctx.additive().to(q.dtype)
         else:
             mask = None if causal else ctx.see()
-        return F.scaled_dot_product_attention(
+        scale, width = ctx.scale, v.shape[-1]
+        if width != q.shape[-1]:  # torch's fused kernels know one width alone; zeros change nothing
+            scale = q.shape[-1] ** -0.5 if scale is None else scale
+            q, k, v = (F.pad(x, (0, max(width, q.shape[-1]) - x.shape[-1])) for x in (q, k, v))
+        out = F.scaled_dot_product_attention(
             q,
             k,
             v,
             attn_mask=mask,
             dropout_p=ctx.dropout,
             is_causal=causal,
-            scale=ctx.scale,
+            scale=scale,
             enable_gqa=q.shape[1] != k.shape[1],
         )
+        return out[..., :width]
 
 
 class Tiled(Kernel):

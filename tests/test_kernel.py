@@ -341,6 +341,16 @@ def test_the_slow_path_is_the_one_that_torch_takes(gradient):
     assert ("_flash_attention_for_cpu" in names) is not gradient
 
 
+@pytest.mark.parametrize("width", [3, 8, 13])
+def test_values_of_another_width_take_the_fast_path_too(width):
+    q, v = torch.randn(1, H, 16, 8), torch.randn(1, H, 16, width)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        out = Flash(H, 8, ())(q, q, v, context(16, 16, causal=True))
+    assert out.shape[-1] == width
+    names = " ".join(event.name for event in profile.events())
+    assert "_flash_attention_for_cpu" in names and "_scaled_dot_product_attention_math" not in names
+
+
 def test_a_block_has_at_least_one_row():
     with pytest.raises(ValueError, match="block is 0; it should be at least 1"):
         Tiled(H, 5, (), block=0)
