@@ -126,7 +126,7 @@ REFUSED = {
     ),
     "architecture 'decoder-only' has no cross-attention": ({"cross": "mha"}, {}),
     "no attention of this model asks for a kernel": ({"attention": "none", "kernel": "naive"}, {}),
-    "kernel 'flash': it cannot honour softcap, which is needed here; 'naive' or 'tiled' can": (
+    "kernel 'flash': it cannot honour softcap, which is needed here; 'additive', 'naive' or 'tiled' can": (
         {"attention": {"name": "mha", "softcap": 2.0}, "kernel": "flash"}, {}
     ),
     "it cannot honour rotate, which position 'rope' needs": ({"attention": "none", "position": "rope"}, {}),

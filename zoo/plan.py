@@ -67,20 +67,11 @@ def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor
     unseen: list[int] = []
     own = [m for m in model.modules() if hasattr(m, "uncounted")]
     hooks = [m.register_forward_hook(lambda m, x, _: unseen.append(m.uncounted(x[0].shape[1]))) for m in own]
-    with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
+    with FlopCounterMode(display=False) as counter:
         model(source, target, aligned=aligned)
     for hook in hooks:
         hook.remove()
     return counter.get_total_flops() + sum(unseen)
-
-
-def fused(q: torch.Size, k: torch.Size, v: torch.Size, *rest, **more) -> int:
-    """FLOPs of attention, q [B, H, T, K], k [B, G, S, K], v [B, G, S, W]."""
-    return 2 * q.numel() * k[2] + 2 * q[:3].numel() * v[2] * v[3]
-
-
-FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused}
-"""What torch's counter has no number for; it does not happen on the meta device."""
 
 
 def kv_bytes_per_token(model: Architecture, task) -> int | None:
