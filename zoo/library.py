@@ -135,7 +135,7 @@ def open_library(
 
 
 def included(document: Any) -> list[yaml.Document]:
-    """The files that a document includes: their shapes and models, whose names come after its own. Raises `SpecError`."""
+    """The shapes and models of the files that a document includes; its own names come first. Raises `SpecError`."""
     if "include" not in document.value:
         return []
     node = Node(document.value, (), document).get("include")
