@@ -193,25 +193,25 @@ def told(imported: Imported, found: Found) -> list[str]:
     return [f"{found.folder}: {imported.family.name}", *(f"  {name:{width}}  {text}" for name, text in facts.items())]
 
 
-def fitting(run: Trained, name: str | None) -> Family:
-    """The family of that name, or the one that has an equivalent of everything in a model. Raises `SpecError`."""
+def fitting(run: Trained, name: str | None) -> list[Family]:
+    """The family of that name, or all that have an equivalent of everything in a model. Raises `SpecError`."""
     registry = run.library.registry
     if name is not None:
-        return family(registry, name)
+        return [family(registry, name)]
     found, refused = [], {}
-    for kind_name, kind in families(registry).items():
+    for each, kind in families(registry).items():
         try:
             kind.config(run.spec, run.model, registry)
             kind.pairs(run.model)
         except SpecError as error:
-            refused[kind_name] = error
+            refused[each] = error
         else:
             found.append(kind)
     if not found:
         near = min(refused, key=lambda name: len(refused[name].faults))
         said = "\n".join(f"  {fault.text}" for fault in refused[near].faults)
         raise SpecError(f"no family has an equivalent of this model; the nearest is {near}:\n{said}")
-    return found[0]
+    return found
 
 
 @torch.no_grad()
@@ -236,7 +236,8 @@ def write(imported: Imported, found: Found, folder: Path) -> None:
         text = (found.folder / tokenizer["file"]).read_bytes()
         replace(folder / tokenizer["file"], lambda path: path.write_bytes(text))
         document["defaults"] = {"tokenizer": tokenizer}
-    replace(folder / MODEL, lambda path: path.write_text(yaml.dump(document), "utf-8"))
+    head = f"# {imported.family.name}, read from {found.folder.absolute().name} by zoo import\n"
+    replace(folder / MODEL, lambda path: path.write_text(head + yaml.dump(document), "utf-8"))
 
 
 def label(folder: Path) -> str:

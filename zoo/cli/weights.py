@@ -60,8 +60,11 @@ def give(source: Path, out: Path, family: str | None) -> None:
     from ..runner import trained
 
     run = trained(source)
-    kind = exchange.fitting(run, family)
+    kind, *others = exchange.fitting(run, family)
     config = exchange.give(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")
+    if others:
+        click.echo(f"--as could also be {', '.join(other.name for other in others)}", err=True)
     if not (run.tokenizer and run.tokenizer.shared()):
-        click.echo("without a tokenizer: this one has no form that other libraries read", err=True)
+        why = ": this one has no form that other libraries read" if run.tokenizer else ""
+        click.echo(f"without a tokenizer{why}", err=True)
