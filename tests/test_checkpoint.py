@@ -11,13 +11,14 @@ from hub import CONFIGS
 from safetensors.torch import load_file, save_file
 
 import zoo
-from zoo import SpecError, build, exchange, rename
+from zoo import SpecError, build, exchange, rename, yaml
 from zoo.builder import make
 from zoo.checkpoint import Family
 from zoo.cli import main
 from zoo.compare import read_comparison
 from zoo.library import open_library
 from zoo.runner import Trained, start_of
+from zoo.schema import schema
 from zoo.spec import Node
 from zoo.template import Matcher, Mismatch, Settings, fill, gathered, shortest
 
@@ -193,6 +194,41 @@ def test_a_tensor_of_another_size_is_told():
 def test_a_line_that_is_no_rule(line):
     with pytest.raises(ValueError, match="is no rule"):
         rename.read_rules(line)
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("nmaes: a = b", "table.yaml:1:1: a table has no 'nmaes'; did you mean 'names'?"),
+        ("names: a", "'a' is no rule"),
+        ("like: nothing", "nothing.yaml: cannot be read"),
+        ("[]", "a table is a mapping of sections"),
+    ],
+)
+def test_a_table_that_cannot_be(tmp_path, text, said):
+    (tmp_path / "table.yaml").write_text(text)
+    with pytest.raises(SpecError) as error:
+        Family(tmp_path / "table.yaml")
+    assert said in str(error.value)
+
+
+def test_a_table_changes_the_one_that_it_is_like(tmp_path):
+    (tmp_path / "a.yaml").write_text(
+        "config: {model_type: a, other: 1}\n"
+        "shape: {d_model: $width}\n"
+        "model: {norm: {name: rmsnorm, eps: $eps}, ffn: gelu}\n"
+        "names: |\n  x = a\n  y = b\n"
+    )
+    (tmp_path / "b.yaml").write_text(
+        "like: a\nconfig: {model_type: b}\nmodel: {norm: {unit_offset: true}, ffn: relu}\nnames: x = c\n"
+    )
+    b = Family(tmp_path / "b.yaml")
+    assert b.table["config"] == {"model_type": "b", "other": 1} and b.table["shape"] == {"d_model": "$width"}
+    assert b.table["model"] == {"norm": {"name": "rmsnorm", "eps": "$eps", "unit_offset": True}, "ffn": "relu"}
+    assert [(rule.theirs, rule.ours) for rule in b.rules] == [("x", ("c",)), ("y", ("b",))]
 
 
 # Configurations as they lie on disk
@@ -518,6 +554,25 @@ def test_an_included_model_comes_before_one_of_the_zoo_of_the_same_name(start):
     model.write_text(model.read_text().replace("mine:", "gpt2:"))
     start.write_text("include: [mine/model.yaml]\n")
     assert open_library(start).find("models", "gpt2").document.name == str(model)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("models: {m: {like: gpt2-like, weights: 3}}", "1:40: weights is 3; it should be the path of a file"),
+        ("include: x.yaml", "1:10: include is 'x.yaml'; it should be a list of files"),
+        ("include: [3]", "1:10: include is [3]; it should be a list of files"),
+    ],
+)
+def test_slips_in_a_file(tmp_path, text, said):
+    (tmp_path / "file.yaml").write_text(text)
+    assert said in told("validate", tmp_path / "file.yaml")
+
+
+def test_the_schema_knows_what_a_file_may_say(start):
+    jsonschema = pytest.importorskip("jsonschema", reason="the package 'jsonschema' is not installed")
+    for file in (start, start.parent / "mine" / "model.yaml"):
+        jsonschema.validate(yaml.load_file(file).value, schema(LIBRARY.registry))
 
 
 def test_an_included_file_that_is_not_there(tmp_path):
