@@ -21,6 +21,7 @@ from zoo.runner import Trained, start_of
 from zoo.schema import schema
 from zoo.spec import Node
 from zoo.template import Matcher, Mismatch, Settings, fill, gathered, shortest
+from zoo_plugins.tokenizer import Bpe
 
 LIBRARY = open_library()
 SIZES = {"d_model": 24, "n_heads": 4, "n_layers": 3, "max_len": 32, "vocab_size": 37}
@@ -516,6 +517,25 @@ def test_the_content_of_the_file_is_part_of_the_run(start):
     save_file({name: x + 1 for name, x in weights.items()}, moved / "weights.safetensors")
     after = {name: run.id() for name, run in runs(start).items()}
     assert [name for name in before if before[name] == after[name]] == ["fresh"]
+
+
+def test_the_content_of_a_tokenizer_is_part_of_the_run(tmp_path):
+    tokenizer = Bpe(vocab_size=270)
+    tokenizer.train(["the same text, the same text"])
+    paths = [tmp_path / name for name in ("one.json", "two.json")]
+    for path in paths:
+        path.write_text(tokenizer.shared())
+    task = "language-modeling, tokenizer: {name: pretrained, file: %s}"
+
+    def id(path: Path) -> str:
+        file = tmp_path / "file.yaml"
+        train = "train: {steps: 1}"
+        file.write_text(f"comparisons: {{c: {{model: gpt2-like, task: {{name: {task % path.name}}}, {train}}}}}")
+        return runs(file)["gpt2-like"].id()
+
+    assert id(paths[0]) == id(paths[1])
+    paths[1].write_text(tokenizer.shared() + " ")
+    assert id(paths[0]) != id(paths[1])
 
 
 def test_build_starts_from_weights_too(start):
