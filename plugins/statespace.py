@@ -26,6 +26,9 @@ class SelectiveScan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, u, dt, A, B, C, h):
+        if u.is_meta:  # nothing is computed, and as much is kept
+            ctx.save_for_backward(u, dt, A, B, C, *h.new_empty(len(u) + 1, *h.shape))
+            return torch.empty_like(u), h.clone()
         states, y = [h], []
         for t in range(u.shape[0]):
             h = torch.addcmul((u[t] * dt[t])[..., None] * B[t, :, None], (dt[t, ..., None] * A).exp_(), h)
