@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -405,3 +407,10 @@ def test_options_of_every_kind(broken, check, said, monkeypatch):
 
 def test_every_word_of_an_option_counts():
     assert choices(Literal["a", "b"] | None) == ("a", "b")
+
+
+def test_the_report_has_a_row_of_every_variant_and_no_failure():
+    text = (Path(__file__).parents[1] / "reports" / "conformance.md").read_text()
+    rows = set(re.findall(r"^\| (\S+:\S+) ", text, re.M))
+    assert rows == {f"{e.variant.slot}:{e.variant.name}" for e in REGISTRY.entries}, "write it anew: make conformance"
+    assert "✗" not in text.partition("\n|")[2]
