@@ -36,7 +36,7 @@ from .template import (
 HEAD = "architectures"
 """The setting that names a class, head and all: another head's folder can hold the same model."""
 MAPPINGS = ("config", "defaults", "equal", "older", "first", "shape", "model", "sizes")
-SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "prefix", "tokenizer")
+SECTIONS = ("like", *MAPPINGS, "idle", "names", "ignore", "zero", "prefix", "tokenizer")
 
 
 class Family:
@@ -48,9 +48,9 @@ class Family:
     zoo calls the same, as templates (`zoo.template`) over the settings; `sizes` names for a setting, or for what is
     reckoned with it, the tensor of ours whose last axis tells it (`{i}` is any layer); `first` leads from lists with an
     entry per layer, true in the first few, to the settings that count these. `names` are the rules of `zoo.rename`,
-    `ignore` patterns of tensors that are constants, `prefix` what the names of a model without a head lack, `tokenizer`
-    the part that reads the tokenizer beside the weights. `like` names a table beside this one, which these sections
-    change. Raises `SpecError` for a table that cannot be.
+    `ignore` patterns of tensors that are constants, `zero` of those that are 0 where a file lacks them, `prefix` what
+    the names of a model without a head lack, `tokenizer` the part that reads the tokenizer beside the weights. `like`
+    names a table beside this one, which these sections change. Raises `SpecError` for a table that cannot be.
     """
 
     def __init__(self, path: str | Path):
@@ -65,6 +65,7 @@ class Family:
         except ValueError as error:
             raise SpecError([Fault(str(error), where=str(path))]) from None
         self.constants = [rename.pattern(line, "") for line in table.get("ignore", "").split()]
+        self.zeros = [rename.pattern(line, "") for line in table.get("zero", "").split()]
         self.variables = set(variables([self.table["shape"], self.table["model"]]))
 
     @property
@@ -160,8 +161,10 @@ class Family:
                     faults.append(Fault(f"{name} is another tensor than the one that it should be tied to"))
                 out.setdefault(first[ours], x)
         if not faults:
-            lacking = [p.theirs for p in pairs if any(first[n] not in out for n in p.names())]
-            faults += [Fault(f"{name} is missing") for name in dict.fromkeys(lacking)]
+            lacking = {p.theirs: p.names() for p in pairs if any(first[n] not in out for n in p.names())}
+            zero = {name for name in lacking if any(p.fullmatch(name) for p in self.zeros)}
+            out |= {first[ours]: torch.zeros(shapes[ours]) for name in zero for ours in lacking[name]}
+            faults += [Fault(f"{name} is missing") for name in lacking if name not in zero]
         over = [name for name in theirs if name not in used and not any(p.fullmatch(name) for p in self.constants)]
         faults += [Fault(f"{name} is left over: the model has no place for it") for name in over]
         if faults:
