@@ -315,7 +315,8 @@ def step(model, source, target) -> None:
     found = gradient(model, before)
     dead = [name for name, g in found.items() if g is None or not g.isfinite().all()]
     assert not dead, f"{dead} have no gradient"
-    size = 0.01 / sum(g.square().sum() for g in found.values())
+    # Small, since a step may also send a token to another expert.
+    size = 1e-6 / sum(g.square().sum() for g in found.values())
     with torch.no_grad():
         for name, g in found.items():
             model.get_parameter(name).sub_(size * g)
