@@ -335,6 +335,16 @@ def test_half_of_a_grid_will_do_if_it_is_balanced(tmp_path):
     assert effects(crooked).why_not in report.plain(crooked)
 
 
+def test_two_slots_that_change_together_are_not_told_apart(tmp_path):
+    """Two rows on either side of both, but never one slot without the other."""
+    axes = {"position": ("none", "rope"), "norm": ("ln", "rms"), "ffn": ("relu", "glu")}
+    names = [", ".join(values) for values in itertools.product(*axes.values())]
+    tied = {name for name in names if ("none" in name) == ("ln" in name)}
+    found = effects(grid(tmp_path, axes, additive, without=set(names) - tied))
+    assert list(named(found.main)) == ["ffn: glu"]
+    assert found.why_not.endswith("position: rope, norm: rms.")
+
+
 @pytest.mark.parametrize(
     "axes, base, why",
     [
