@@ -94,6 +94,8 @@ LEGAL = [
     comparison("models: [llama-like, {ffn: relu}], seeds: [3, 5], baseline: llama-like"),
     comparison("vary: {model: [llama-like], shape: [quick], train.lr: [0.1], share: [1], ffn: [{bias: true}, relu]}"),
     comparison("model: {}, vary: {position: [[rope, none], {decoder: none}]}"),
+    comparison("model: {}, vary: {ffn: [relu, gelu], norm: [none, rmsnorm]}, design: pairwise, only: [{ffn: relu}], "
+               "except: [{ffn: relu, norm: none}, {ffn: gelu}]"),
     "comparisons: {c: {rows: {a: {model: llama-like, task: copy, train: {tokens: 5, clip: null}}}}}",
     "comparisons: {c: {model: {}, task: {name: language-modeling, tokenizer: byte}, train: {steps: 1}, "
     "references: [{name: n-gram, discount: 0.5}, n-gram]}}",
@@ -112,6 +114,10 @@ ILLEGAL = [
     "shapes: {a: {dropout: x}}",
     "shapes: {a: 3}",
     "models: {a: null}",
+    comparison("model: {}, vary: {ffn: [relu, gelu]}, design: pairwize"),
+    comparison("model: {}, vary: {ffn: [relu, gelu]}, only: {ffn: relu}"),
+    comparison("model: {}, vary: {ffn: [relu, gelu]}, except: [relu]"),
+    comparison("rows: {a: {model: {}}}, design: grid"),
     model("{fnn: relu}"),
     model("{share: 0}"),
     model("{position: rpoe}"),

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from .builder import bind_task, fit, make, trimmed
-from .faults import SpecError, nearest
+from .faults import Fault, SpecError, nearest
 from .library import Library
 from .reader import Reader
-from .rows import SIDES, Raw, listed, raw_rows
+from .rows import COMBINED, SIDES, Raw, listed, raw_rows
 from .shape import IDS, Shape
 from .signature import show
 from .spec import ModelSpec, Node, PartSpec, Train
 from .weights import begin, digest
 
-KEYS = (*SIDES, "models", "vary", "rows", "seeds", "baseline", "references", "test", "margin")
+KEYS = tuple(dict.fromkeys((*SIDES, *COMBINED, "rows", "seeds", "baseline", "references", "test", "margin")))
 MOST_SEEDS = 1000
 """As a number; a larger one is more likely meant as the seed itself."""
 
@@ -108,12 +108,27 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A combination that cannot be built, and why."""
+
+    raw: Raw
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def reason(self) -> str:
+        return "; ".join(fault.text for fault in self.faults)
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """Rows, the one that the others are compared to, and how: `docs/verdict.md` says what `test` and `margin` are."""
+    """Rows, the one that the others are compared to, and how: `docs/verdict.md` says what `test` and `margin` are.
+    `refused` are the combinations of the design that cannot be built.
+    """
 
     name: str
     rows: tuple[Row, ...]
     baseline: str
+    refused: tuple[Refusal, ...] = field(default=(), compare=False)
     test: str = "sign-flip"
     margin: float | None = None
 
@@ -140,20 +155,46 @@ def read_comparison(library: Library, name: str) -> Comparison:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds, rule = read_seeds(node, reader), read_rule(node, reader)
     raw = raw_rows(node, library, reader)
-    rows = [row for each in raw if (row := read_row(each, seeds, library, reader))]
+    made = [read_row(each, seeds, library, reader) for each in raw]
+    rows = [row for row in made if isinstance(row, Row)]
+    baseline = node.get("baseline").value if "baseline" in node.value else None
+    refused = excused(raw, made, baseline, reader)
     extra = references(node, rows, reader)
     names = [each.name for each in raw] + [row.name for row in extra]
     for twice in sorted({n for n in names if names.count(n) > 1}):
         reader.fail(node.fault(f"two rows are called '{twice}'; give them names of their own under 'rows'"))
-    baseline = node.get("baseline").value if "baseline" in node.value else None
-    if baseline is not None and baseline not in names and len(rows) == len(raw):
+    if baseline is not None and baseline not in names and None not in made:
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
     same_metric(rows, reader)
     reader.finish()
     rows += extra
     base = next((row for row in rows if row.name == baseline), rows[0])
     rows = [dataclasses.replace(row, differs=difference(base.runs[0], row.runs[0])) for row in rows]
-    return Comparison(name, tuple(rows), base.name, **rule)
+    return Comparison(name, tuple(rows), base.name, refused, **rule)
+
+
+def excused(
+    raw: list[Raw], made: list[Row | Refusal | None], baseline: str | None, reader: Reader
+) -> tuple[Refusal, ...]:
+    """The refusals that are rows of the design: each of its values stands in another row, and nothing hangs on it.
+
+    The faults of the others go to the reader: of a value that no row can have, of the baseline, and of a plugin's
+    failure, which is no refusal.
+    """
+    cells = [each.cell for each, row in zip(raw, made, strict=True) if not isinstance(row, Refusal)]
+    first = raw[0].name if raw and baseline is None else baseline
+    kept = []
+    for refusal in (row for row in made if isinstance(row, Refusal)):
+        cell = refusal.raw.cell
+        stands = cell and all(any(other.get(k) == v for other in cells) for k, v in cell.items())
+        if refusal.raw.name == first and stands:
+            text = f"; row '{first}' is the baseline of the others"
+            reader.faults += [dataclasses.replace(fault, text=fault.text + text) for fault in refusal.faults]
+        elif not stands or any(fault.error for fault in refusal.faults):
+            reader.faults += refusal.faults
+        else:
+            kept.append(refusal)
+    return tuple(kept)
 
 
 def read_seeds(node: Node, reader: Reader) -> list[int]:
@@ -188,8 +229,10 @@ def whole(value: Any, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
-def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Row | None:
-    """One row, its model built without weights and held against its task; None, and faults, where that fails."""
+def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Row | Refusal | None:
+    """One row, its model built without weights and held against its task; a refusal where that fails, and None, with
+    faults, where it cannot be read.
+    """
     sides, before = raw.sides, len(reader.faults)
     written = sides.get("task") or reader.default("task")
     if written is None:
@@ -203,21 +246,25 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
     task = reader.part(written, "task") if written else None
     if model and model.weights and not Path(model.weights).is_file():
         reader.fail(model.node.fault(f"there is no file {model.weights}", "weights"))
+    refusal = Refusal(raw)
     if model and shape:
-        model = attempt(reader, lambda: trimmed(model, shape, library.registry))
+        model = attempt(refusal, lambda: trimmed(model, shape, library.registry))
     if model and shape and task:
-        attempt(reader, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
+        attempt(refusal, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
     if len(reader.faults) > before:
+        reader.faults += refusal.faults
         return None
+    if refusal.faults:
+        return refusal
     return Row(raw.name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds), cell=raw.cell)
 
 
-def attempt(reader: Reader, check: Callable[[], Any]) -> Any:
+def attempt(keeper: Reader | Refusal, check: Callable[[], Any]) -> Any:
     """What `check` returns, or None and its faults kept."""
     try:
         return check()
     except SpecError as error:
-        reader.faults += error.faults
+        keeper.faults.extend(error.faults)
         return None
 
 

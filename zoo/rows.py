@@ -1,11 +1,11 @@
-"""The rows of a comparison as they were written: models times every combination of `vary`, or row by row."""
+"""The rows of a comparison as they were written: combinations of models and of what varies, or row by row."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .design import DESIGNS, Condition, Conditions, Pick
 from .faults import SpecError, nearest
 from .library import Library
 from .reader import Reader, merged
@@ -15,6 +15,8 @@ from .spec import MODEL_SLOTS, Node
 SIDES = ("model", "shape", "task", "train")
 """What a row consists of; a path in `vary` begins with one of these or with a key of the model."""
 BEGINNINGS = (*MODEL_SLOTS, "share", *SIDES)
+COMBINED = ("model", "models", "vary", "design", "only", "except")
+"""What makes rows where they are not written one by one."""
 
 Sides = Mapping[str, Node]
 
@@ -48,7 +50,7 @@ def raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
     base = {side: node.get(side) for side in SIDES if side in node.value}
     if "rows" not in node.value:
         return combinations(base, node, library, reader)
-    for key in ("model", "models", "vary"):
+    for key in COMBINED:
         if key in node.value:
             reader.fail(node.fault(f"beside 'rows' there can be no '{key}'", key))
     rows = reader.mapping(node.get("rows"), "rows")
@@ -64,7 +66,7 @@ def raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
 
 
 def combinations(base: Sides, node: Node, library: Library, reader: Reader) -> list[Raw]:
-    """A row for every model and every choice of one value per path of `vary`."""
+    """The rows that the design chooses among all models with one value per path of `vary`."""
     vary = reader.mapping(node.get("vary"), "vary") if "vary" in node.value else Node({})
     changes = axes(vary, reader)
     given = [key for key in ("model", "models") if key in node.value]
@@ -72,8 +74,14 @@ def combinations(base: Sides, node: Node, library: Library, reader: Reader) -> l
         reader.fail(node.fault("a comparison needs either 'model' or 'models' (or 'rows')"))
         return []
     models = listed(node.get("models"), reader) if "models" in given else [base.get("model", beside(node))]
+    if not models:
+        return []
+    named = {"model": list(map(label, models))} if len(models) > 1 else {}
+    named |= {axis[0].axis: [label(change.value) for change in axis] for axis in changes}
     rows = []
-    for model, *chosen in itertools.product(models, *changes):
+    for pick in picks(node, named, reader):
+        first, *rest = pick if len(models) > 1 else (0, *pick)
+        model, chosen = models[first], [axis[i] for axis, i in zip(changes, rest, strict=True)]
         names = [label(model)] if len(models) > 1 or not chosen else []
         name = ", ".join([*names, *(change.name for change in chosen)])
         cell = {"model": label(model)} if len(models) > 1 else {}
@@ -84,6 +92,54 @@ def combinations(base: Sides, node: Node, library: Library, reader: Reader) -> l
         if sides is not None:
             rows.append(Raw(name, node, sides, cell))
     return rows
+
+
+def picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list[Pick]:
+    """The combinations of the axes' values that become rows, by number; faults go to the reader."""
+    written = node.get("design") if "design" in node.value else node
+    name = written.value if "design" in node.value else "grid"
+    if name not in list(DESIGNS):
+        near = nearest(name, DESIGNS) if isinstance(name, str) else ""
+        text = f"design is {show(written.plain())}; it should be one of {', '.join(DESIGNS)}{near}"
+        reader.fail(written.fault(text))
+        return []
+    before = len(reader.faults)
+    only, without = (conditions(node, key, axes, reader) for key in ("only", "except"))
+    try:
+        chosen = DESIGNS[name]([len(values) for values in axes.values()], Conditions(only, without)) if axes else [()]
+    except ValueError as error:
+        reader.fail(written.fault(f"design {show(name)}: {error}"))
+        return []
+    if not chosen and len(reader.faults) == before:
+        reader.fail(node.fault("the conditions leave no row", "only" if only else "except"))
+    return chosen
+
+
+def conditions(node: Node, key: str, axes: Mapping[str, Sequence[str]], reader: Reader) -> tuple[Condition, ...]:
+    """What stands under `only` or `except`: mappings of axes to one of their values, or to a list of these."""
+    out = []
+    for child in listed(node.get(key), reader) if key in node.value else ():
+        found: dict[int, frozenset[int]] = {}
+        for axis, value in reader.mapping(child, f"what stands under {show(key)}").items():
+            name = str(axis).removeprefix("model.")
+            if name not in axes:
+                known = f"; what varies is {', '.join(axes) or 'nothing'}"
+                reader.fail(child.fault(f"{show(axis)} does not vary{nearest(name, axes) or known}", axis))
+            else:
+                found[list(axes).index(name)] = values(value, name, axes[name], reader)
+        if found:
+            out.append(found)
+    return tuple(out)
+
+
+def values(node: Node, name: str, known: Sequence[str], reader: Reader) -> frozenset[int]:
+    """Which values of an axis are meant, by number: the one of this name, or those of a list."""
+    wanted = [node] if label(node) in known or not isinstance(node.value, list) else [v for _, v in node.items()]
+    for child in wanted:
+        if (word := label(child)) not in known:
+            near = nearest(word, known) or f"; it has {', '.join(known)}"
+            reader.fail(child.fault(f"{name} has no value {show(word)} here{near}"))
+    return frozenset(known.index(word) for child in wanted if (word := label(child)) in known)
 
 
 def axes(vary: Node, reader: Reader) -> list[list[Change]]:

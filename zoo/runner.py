@@ -231,6 +231,10 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
                 "runs": [{"seed": run.seed, "id": run.id()} for run in runs],
             }
             for row, runs in zip(comparison.rows, rows, strict=True)
+        ]
+        + [
+            {"name": each.raw.name, "differs": {}, "cell": dict(each.raw.cell), "refused": each.reason, "runs": []}
+            for each in comparison.refused
         ],
     }
 

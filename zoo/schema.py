@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 from .compare import KEYS, MOST_SEEDS
+from .design import DESIGNS
 from .faults import SpecError
 from .hooks import SLOTS
 from .library import own_document
-from .rows import BEGINNINGS, SIDES
+from .rows import BEGINNINGS, COMBINED, SIDES
 from .shape import SIZES, Shape
 from .signature import REQUIRED, Field, adapter, fields_of, read
 from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Published, Train
@@ -133,6 +134,9 @@ def comparison() -> dict[str, Any]:
         **{side: side_of(side) for side in SIDES},
         "models": many(named("model")),
         "vary": vary(),
+        "design": {"enum": list(DESIGNS)},
+        "only": many({"type": "object"}),
+        "except": many({"type": "object"}),
         "rows": {**each(ref("row")), "minProperties": 1},
         "seeds": {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, many({"type": "integer", "minimum": 0})]},
         "baseline": {"anyOf": [NAME, NULL]},
@@ -140,7 +144,8 @@ def comparison() -> dict[str, Any]:
         "test": {"enum": list(TESTS)},
         "margin": {"type": "number", "exclusiveMinimum": 0},
     }
-    rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": {"vary": False}}]
+    alone = {key: False for key in COMBINED if key not in ("model", "models")}
+    rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": alone}]
     whole = {"required": ["vary"], "properties": {"vary": {"required": ["model"]}}}
     return {**closed({key: kinds[key] for key in KEYS}), "oneOf": [*rows, whole]}
 
