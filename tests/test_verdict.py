@@ -324,13 +324,18 @@ def test_half_of_a_grid_will_do_if_it_is_balanced(tmp_path):
         [-0.05, 0, -0.03], abs=0.002
     )
     assert effects(given).interactions == ()
+
+    def score(cell, seed):
+        return additive(cell, seed) if ", ".join(cell.values()) in half else None
+
+    more = grid(tmp_path, axes, score, without=set(names) - half - {"rope, rms, glu"}, base="none, ln, relu")
+    assert named(effects(more).main) == main  # a row that never ended well tips no balance
     crooked = grid(
         tmp_path, axes, additive, without={"rope, rms, glu", "none, rms, glu", "rope, ln, glu", "rope, rms, relu"}
     )
     assert effects(crooked).main == ()
     assert effects(crooked).why_not == (
-        "Not averaged over other slots, since no two settings have it and share seeds: "
-        "position: rope, norm: rms, ffn: glu."
+        "No slot is averaged over others: none changes alone at two settings with shared seeds."
     )
     assert effects(crooked).why_not in report.plain(crooked)
 

@@ -89,12 +89,16 @@ def effects(table: Table) -> Effects:
     steps = [((axis, value),) for axis in axes for value in values[axis] if value != base.cell.get(axis)]
     single = {step: _matched(table, rows, axes, step) or _marginal(table, rows, axes, step) for step in steps}
     pairs = [(a, b) for (a,), (b,) in itertools.combinations(steps, 2) if a[0] != b[0]]
-    left = ", ".join(f"{axis}: {value}" for ((axis, value),), found in single.items() if not found)
-    return Effects(
-        _judged(table, single.values()),
-        _judged(table, (_matched(table, rows, axes, pair, least=1) for pair in pairs)),
-        f"Not averaged over other slots, since no two settings have it and share seeds: {left}." if left else "",
-    )
+    both = (_matched(table, rows, axes, pair, least=1) for pair in pairs)
+    return Effects(_judged(table, single.values()), _judged(table, both), _left_out(single))
+
+
+def _left_out(found: Mapping[Values, Contrast | None]) -> str:
+    """Which values have no effect of their own, and why."""
+    if not any(found.values()):
+        return "No slot is averaged over others: none changes alone at two settings with shared seeds."
+    left = ", ".join(f"{axis}: {value}" for ((axis, value),), contrast in found.items() if not contrast)
+    return f"Not averaged over other slots, since no two settings have it and share seeds: {left}." if left else ""
 
 
 def _matched(table: Table, rows: list[Row], axes: list[str], values: Values, least: int = 2) -> Contrast | None:
@@ -118,7 +122,7 @@ def _matched(table: Table, rows: list[Row], axes: list[str], values: Values, lea
 def _marginal(table: Table, rows: list[Row], axes: list[str], values: Values) -> Contrast | None:
     """The mean of all rows with a value less that of the baseline's, where both meet all else equally often."""
     [(axis, _)], against = values, _against(table, values)
-    sides = [[row for row in rows if row.cell.get(axis) == value] for ((_, value),) in (values, against)]
+    sides = [[row for row in rows if row.test and row.cell.get(axis) == value] for ((_, value),) in (values, against)]
     met = [[{v: n / len(side) for v, n in Counter(row.cell.get(other) for row in side).items()} for side in sides]
            for other in axes if other != axis]  # fmt: skip
     if min(map(len, sides)) < 2 or any(here != there for here, there in met):
