@@ -59,13 +59,13 @@ def weighed(values: Tensor, weight: Tensor) -> Tensor:
     return (torch.where(weight > 0, values, 0.0) * weight).sum()
 
 
-def penalty(notes: Notes) -> Tensor | float:
+def penalty(notes: Notes) -> Tensor:
     """The sum of all penalties that a pass noted; see `AttentionContext.note`."""
     values: dict = {}
     for name, value in notes:
         if callable(name):
             values.setdefault(name, []).append(value)
-    return sum((name(noted) for name, noted in values.items()), 0.0)
+    return sum((name(noted) for name, noted in values.items()), torch.zeros(()))
 
 
 @torch.no_grad()

@@ -58,7 +58,7 @@ def train(
     """Train `model` on `task` as `settings` (a `zoo.spec.Train`) say, and leave it at its best weights on dev.
 
     Writes curve, best weights and, while unfinished, the state to resume from into `folder`; if a state is there it
-    goes on from it, to the same bits as a run that never stopped. `tick` is given every line of the curve; `stop` is
+    goes on from it, to the same bits as a run that never stopped; whoever records the result removes it. `tick` is given every line of the curve; `stop` is
     asked before each step. Returns `status` (done, diverged or interrupted), `reason` and the parts `train`, `best`
     and `metrics` of the record. Losses are in nats per target, seconds of wall clock.
     """
@@ -76,8 +76,6 @@ def train(
         status, reason = "diverged", str(error)
     if status == "interrupted":
         run.save()
-    else:
-        folder.resume.unlink(missing_ok=True)
     model.eval()
     return {"status": status, "reason": reason, "train": run.facts(), "best": run.count.best, "metrics": metrics}
 
@@ -133,12 +131,12 @@ class Training:
         began, count, settings = perf_counter(), self.count, self.settings
         batches = [draw(self.task, settings.batch_size, self.generator) for _ in range(settings.accumulate)]
         total = sum(float(batch.weight.sum()) for batch in batches)
-        nll, penalty = torch.zeros((), device=self.device), 0.0
+        nll = penalty = torch.zeros((), device=self.device)
         for batch in batches:
             part, extra = self.loss(batch.to(self.device))
             (part / total + extra / len(batches)).backward()
-            nll += part.detach()
-            penalty += float(extra) / len(batches)
+            nll = nll + part.detach()
+            penalty = penalty + extra.detach() / len(batches)
         norm = nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf)
         loss, norm = float(nll) / total, float(norm)
         count.first_loss = loss if count.first_loss is None else count.first_loss
@@ -151,10 +149,10 @@ class Training:
             group["lr"] = lr
         self.optimizer.step()
         self.model.zero_grad()
-        self.tally(float(nll), penalty, total, perf_counter() - began)
+        self.tally(float(nll), float(penalty), total, perf_counter() - began)
         return norm, lr
 
-    def loss(self, batch: Batch) -> tuple[Tensor, Tensor | float]:
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The summed nats of a batch's targets, each as much as it weighs, and the penalties that the parts noted."""
         notes: Notes = []
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
