@@ -6,14 +6,17 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 from zoo import worker
+from zoo.runs import Run, peak_memory
 
 perform = worker.perform
 
 
 def act(run, stop, materialise):
+    worker.offer()
     record = run.update(status="running", began=time.time(), session=os.getsid(0))
     spec = record["spec"]
     signals, ask = [], stop.ask
@@ -36,6 +39,15 @@ def act(run, stop, materialise):
         time.sleep(0.3)
         run.update(status="interrupted", reason=None, signals=len(signals))
         return
+    if spec["act"] == "greedy":
+        bytearray(1 << 46)
+    if spec["act"] == "torch-greedy":
+        import torch
+
+        torch.empty(1 << 46)
+    if spec["act"] == "hog":
+        held = bytearray(b"x") * (200 << 20)
+        run.update(peak=peak_memory(), held=len(held), score=Path("/proc/self/oom_score_adj").read_text())
     if spec["act"] == "deaf":
         time.sleep(60)
     time.sleep(spec.get("seconds", 0))
@@ -55,10 +67,13 @@ def materialise(record):
 
         def batch(self, size, generator):
             self.drawn += 1
+            time.sleep(record["spec"].get("pause", 0))
             if self.drawn == record["spec"].get("die_at"):
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().batch(size, generator)
 
+    if record["spec"].get("die_at") == "the end":
+        Run.tidy = lambda run: os.kill(os.getpid(), signal.SIGKILL)
     task = Deadly()
     task.sha256 = f"read with {torch.get_num_threads()} of {os.environ['OMP_NUM_THREADS']} threads"
     return SimpleNamespace(task=task, model=tiny(0.1), settings=settings(**record["spec"]["train"]), reference=None)

@@ -141,6 +141,29 @@ def test_done_runs_are_not_repeated_and_a_missing_one_comes_back_bit_for_bit(hom
     assert weights != (home / "runs" / every[0] / "weights.safetensors").read_bytes()  # of another seed
 
 
+def test_two_machines_and_a_merge_give_the_table_of_one(home, good):
+    everything = {id for found in ids(home, "good").values() for id in found}
+    shares = []
+    for i in (1, 2):
+        found = command(home, "run", "tiny.yaml", "good", "--shard", f"{i}/2", "--out", f"machine{i}")
+        assert found.returncode == 0, found.stderr
+        shares.append({path.parent.name for path in (home / f"machine{i}").glob("*/run.json")})
+    assert shares[0] | shares[1] == everything and not shares[0] & shares[1] and all(shares)
+    found = command(home, "merge", "merged", "machine1")
+    assert found.returncode == 3 and found.stderr.count(" is not run\n") == len(shares[1])
+    found = command(home, "merge", "merged", "machine1", "machine2")
+    assert found.returncode == 0 and not found.stderr and table(found) == table(good)
+    assert all(record(home, id)["metrics"] == record(home, id, "merged")["metrics"] for id in everything)
+    assert command(home, "run", "tiny.yaml", "good", "--out", "merged").stderr.startswith("5/5 runs")
+
+
+def test_a_shard_that_is_none_and_one_that_is_empty(home):
+    found = command(home, "run", "tiny.yaml", "good", "--shard", "3/2")
+    assert found.returncode == 2 and "'3/2' should be i/n with i from 1 to n, such as 2/4" in found.stderr
+    found = command(home, "run", "tiny.yaml", "long", "--shard", "1/3", "--out", "none")
+    assert found.returncode == 0 and "shard 1/3 holds no run" in found.stderr
+
+
 def traces(home: Path, id: str) -> dict:
     """What would change if a run were touched: the content and the time of each of its files."""
     return {

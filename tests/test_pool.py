@@ -11,7 +11,8 @@ import pytest
 
 from zoo import pool, progress
 from zoo.pool import Job, State, exit_code, run_all
-from zoo.runs import Run
+from zoo.report import Run as Row
+from zoo.runs import Run, peak_memory
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, str(HERE / "acting.py"))
@@ -55,7 +56,7 @@ def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3,
     assert [s.status for s in states] == ["done", "failed", "failed", "failed", "done"]
     reasons = [
         None, "RuntimeError: no luck today", "exited with code 7: out of cheese",
-        "killed by SIGKILL; the system may have run out of memory", None,
+        "killed by SIGKILL, perhaps for lack of memory", None,
     ]  # fmt: skip
     assert [s.reason for s in states] == reasons
     assert [job.run.read()["reason"] for job in made] == reasons  # what a report reads
@@ -67,6 +68,34 @@ def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3,
     assert [s.status for s in again] == ["done", "done"] and exit_code(again) == 0
     assert not made[1].run.error.exists() and again[0].process is None
     assert [(job.run.folder / "times").read_text() for job in (made[0], made[1])] == ["x", "x"]  # done once
+
+
+def test_memory_that_there_is_not_is_a_reason_and_harms_no_other(tmp_path):
+    made = jobs(tmp_path, "greedy", "torch-greedy", "done")
+    states = go(made)
+    assert [s.status for s in states] == ["failed", "failed", "done"]
+    assert states[0].reason == "MemoryError" and "can't allocate memory" in states[1].reason
+    ended = [Row(0, s.job.run.id, s.status, s.reason).outcome for s in states]
+    assert ended == ["out of memory", "out of memory", "done"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_is_returned_between_runs_and_runs_go_before_the_pool(tmp_path):
+    before = peak_memory()
+    made = jobs(tmp_path, *["hog"] * 3)
+    assert [s.status for s in go(made, workers=1)] == ["done"] * 3
+    records = [job.run.read() for job in made]
+    peaks = [record["peak"] for record in records]
+    assert min(peaks) > 200 << 20 and max(peaks) - min(peaks) < 5 << 20 and peak_memory() - before < 20 << 20
+    own = int(Path("/proc/self/oom_score_adj").read_text())
+    assert {int(record["score"]) for record in records} == {500} and own < 500
+
+
+def test_a_process_that_cannot_be_started_is_a_row_too(tmp_path):
+    made = jobs(tmp_path, "done")
+    (state,) = run_all(made, workers=1, command=[str(tmp_path / "nowhere")])
+    assert (state.status, made[0].run.read()["status"]) == ("failed", "failed")
+    assert state.reason.startswith("could not be started: [Errno 2] No such file")
 
 
 def test_exit_codes():
@@ -163,8 +192,20 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     torch.set_num_threads(before)
     again = tiny(seed=3)
     read_model(again, run.weights)
+    assert not run.resume.exists()
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), whole.parameters()))
     assert record["metrics"] == expected["metrics"] and record["best"] == expected["best"]
+
+
+def test_a_run_killed_before_its_state_is_removed_is_finished(tmp_path):
+    """And one killed before its record is written still has its state: it does not begin anew."""
+    run = Run(tmp_path / "killed")
+    spec = {"train": {"checkpoint_seconds": 0.0, "eval_every": 10}}
+    run.begin({"spec": {**spec, "die_at": "the end"}, "seed": 0, "threads": 1})
+    (state,) = go([Job("killed", run)])
+    assert state.status == "done" and run.resume.exists() and run.lines()[-1]["step"] == 20
+    run.begin({})
+    assert run.read()["status"] == "done" and not run.resume.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from .runs import FINISHED, Run, parse
+from .runs import Run, parse
 
 COMMAND = (sys.executable, "-m", "zoo.worker")
 POLL = 0.1
@@ -59,16 +59,23 @@ class State:
             return None
         return self.seconds / (self.step - self.start) * (self.steps - self.step)
 
-    def launch(self, command: Sequence[str]) -> None:
+    def launch(self, command: Sequence[str]) -> bool:
+        """Start the process; False, and the run has failed, if the system has none to give."""
         # A session of its own: Ctrl-C in the terminal reaches the parent alone, which passes it on once.
         run = self.job.run
         self.file, self.read = version(run.metrics)
-        with run.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [*command, str(run.folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True,
-            )  # fmt: skip
+        try:
+            with run.output.open("wb") as output:
+                self.process = subprocess.Popen(
+                    [*command, str(run.folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                    start_new_session=True,
+                )  # fmt: skip
+        except OSError as error:
+            self.status, self.reason = "failed", f"could not be started: {error}"
+            run.update(status=self.status, reason=self.reason)
+            return False
         self.status, self.began = "running", monotonic()
+        return True
 
     def follow(self) -> None:
         """Read what the run has added to its curve."""
@@ -120,7 +127,7 @@ def version(path: Path) -> tuple[int, int]:
 def death(code: int, run: Run) -> str:
     """Why a process ended that left no reason."""
     if code < 0:
-        hint = "; the system may have run out of memory" if code == -signal.SIGKILL else ""
+        hint = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
         return f"killed by {signal.Signals(-code).name}{hint}"
     said = run.output.read_text("utf-8", errors="replace").strip().splitlines()
     return f"exited with code {code}" + (f": {said[-1][:200]}" if said else "")
@@ -141,8 +148,8 @@ def run_all(
     states = [State(job) for job in jobs]
     waiting = deque()
     for state in states:
-        record = state.job.run.read()
-        if record.get("status") in FINISHED:
+        if state.job.run.finished:
+            record = state.job.run.read()
             state.status, state.reason = record["status"], record.get("reason")
         else:
             waiting.append(state)
@@ -151,8 +158,8 @@ def run_all(
         try:
             while running or (waiting and not requests):
                 while waiting and len(running) < workers and not requests:
-                    running.append(waiting.popleft())
-                    running[-1].launch(command)
+                    state = waiting.popleft()
+                    running += [state] if state.launch(command) else []
                 progress(states)
                 sleep(POLL)
                 running = look(running, requests)

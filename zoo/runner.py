@@ -20,6 +20,7 @@ from .plan import cost, prepared
 from .pool import Job
 from .registry import discover
 from .runs import Run, cores, write_json
+from .shard import Shard
 from .spec import ModelSpec, Node, PartSpec, Train
 from .tasks import Reference, Task, Tokenizer
 from .train import device
@@ -27,6 +28,7 @@ from .weights import begin, digest, fitting, read_model
 
 MODEL = "model.yaml"
 """The file beside weights that describes a model which was not trained here."""
+WHOLE = Shard()
 
 
 @dataclass(frozen=True)
@@ -187,10 +189,10 @@ def bound(train: Train) -> Train:
     return replace(train, schedule=factory(train.schedule), optimizer=factory(train.optimizer))
 
 
-def write_comparison(comparison: Comparison, library: Library, out: Path, file: str) -> list[Job]:
+def write_comparison(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> list[Job]:
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
 
-    Raises `SpecError` for data that cannot be read.
+    Of a shard, the runs outside it are left alone. Raises `SpecError` for data that cannot be read.
     """
     known: dict = {}
     rows = [
@@ -198,14 +200,26 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
         for row in comparison.rows
     ]  # fmt: skip
     write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, rows, file))
-    jobs: dict[str, Job] = {}
+    planned: dict[str, tuple[Job, dict[str, Any], int]] = {}
     for turn in itertools.zip_longest(*rows):
         for row, run in zip(comparison.rows, turn, strict=True):
-            if run is not None and (id := run.id()) not in jobs:
-                name = f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name
-                jobs[id] = Job(name, Run(out / id))
-                jobs[id].run.begin(record(run, prepared(run, known), library))
-    return list(jobs.values())
+            if run is not None and (id := run.id()) not in planned:
+                name, task = f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name, prepared(run, known)
+                facts = record(run, task, library)
+                planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
+    held = shard.holds([cost for *_, cost in planned.values()])
+    mine = list(itertools.compress(planned.values(), held))
+    for job, facts, _ in mine:
+        job.run.begin(facts)
+    return [job for job, *_ in mine]
+
+
+def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
+    """The FLOPs of a run, more or less: what matters is how runs compare. A reference is next to nothing."""
+    if run.train is None:
+        return 1
+    tokens = run.train.tokens or run.train.steps * run.train.batch_size * run.train.accumulate * task.target_len
+    return 1 + record["model"]["flops_per_token"] * tokens
 
 
 def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str) -> dict[str, Any]:
@@ -240,9 +254,11 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
 
 
 def at_once(comparison: Comparison) -> int:
-    """How many runs go side by side unless the user says: one per core, or one where a GPU does the work."""
-    devices = {run.train.device for row in comparison.rows for run in row.runs if run.train}
-    return cores() if all(device(name).type == "cpu" for name in devices) else 1
+    """How many runs go side by side unless the user says: as many as fill the cores, or one where a GPU does the work."""
+    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    if any(device(name).type != "cpu" for name in {train.device for train in settings}):
+        return 1
+    return max(1, cores() // max((train.threads for train in settings), default=1))
 
 
 def folder(out: Path, name: str) -> Path:

@@ -74,17 +74,28 @@ class Run:
         write_json(self.record, record)
         return record
 
+    @property
+    def finished(self) -> bool:
+        return self.read().get("status") in FINISHED
+
     def begin(self, record: Mapping[str, Any]) -> None:
         """State what this run is, before it starts. A finished run and one that runs elsewhere stay as they are."""
         with self.lock() as mine:
-            if mine and self.read().get("status") not in FINISHED:
+            if mine:
+                self.tidy()
+            if mine and not self.finished:
                 head = {"format": FORMAT, "id": self.id}
                 write_json(self.record, {**head, **record, "status": "not run", "reason": None})
 
     def tidy(self) -> None:
-        """Remove what a process that was killed left half-written."""
+        """Remove what a process that was killed left half-written, and the state of a run that needs it no more.
+
+        The state goes after the record has the result: a run that is killed between the two has one of them.
+        """
         for path in self.folder.glob(".*.new"):
             path.unlink()
+        if self.finished:
+            self.resume.unlink(missing_ok=True)
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Append one line to the curve."""

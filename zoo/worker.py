@@ -8,11 +8,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .runs import FINISHED, Run, machine, versions
+from .runs import Run, machine, versions
 
+OFFERED = 500
+"""Of 1000 by which Linux can be told to prefer a process where it needs memory."""
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
@@ -43,12 +46,13 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
     """
     run, stop = Run(Path(folder)), Stop()
     with run.lock(wait=lambda: not stop()) as mine:
-        if not mine or run.read().get("status") in FINISHED:
+        if not mine or run.finished:
             return 0
         try:
             run.error.unlink(missing_ok=True)
             run.tidy()
             perform(run, stop, materialise)
+            run.tidy()
         except BaseException as error:
             run.error.write_text(traceback.format_exc(), "utf-8")
             run.update(status="failed", reason=one_line(error))
@@ -58,6 +62,7 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
 
 def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any] | None) -> None:
     record = run.update(status="running", reason=None, machine=machine(), versions=versions())
+    offer()
     threads = record.setdefault("threads", 1)
     keep_pages()
     os.environ |= {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
@@ -79,6 +84,12 @@ def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any
         from .train import train
 
         run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop))
+
+
+def offer() -> None:
+    """Be the process that the system ends first where memory runs out: one run is lost, and no other, nor the pool."""
+    with suppress(OSError):  # elsewhere than on Linux, or where it is forbidden
+        Path("/proc/self/oom_score_adj").write_text(str(OFFERED))
 
 
 def keep_pages() -> None:

@@ -28,6 +28,7 @@ COMMANDS = {
     "schema": ("documents:schema", "Print the JSON schema of a file."),
     "plan": ("runs:plan", "Show what would run and what it would cost."),
     "run": ("runs:run", "Train what is missing and print the table."),
+    "merge": ("runs:merge", "Gather the runs of several machines."),
     "report": ("tables:report", "Draw the table again from the runs."),
     "import": ("weights:take", "Read a model of another library."),
     "export": ("weights:give", "Write a trained model as another library reads it."),

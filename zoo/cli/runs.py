@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from ..shard import Shard
 from .documents import FILE, SETS, chosen, opened
 from .tables import OUT
 
 SHAPE = click.option("--shape", help="Short for --set shape=…: a name, or '{scale: 0.1}'.")
+ALLOW = click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
+
+
+def shard_of(ctx: click.Context, param: click.Parameter, value: str) -> Shard:
+    try:
+        return Shard.read(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def short(settings: dict[str, str | None]) -> list[str]:
@@ -39,14 +49,14 @@ def plan(file: Path, name: str | None, sets: tuple[str, ...], shape: str | None)
 @click.option("--device", help="Short for --set train.device=…: auto, cpu, cuda, ….")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
 @click.option("--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU.")
-@click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
+@click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
+@ALLOW
 @click.pass_context
 def run(
     ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, shape: str | None,
-    device: str | None, precision: str | None, workers: int | None, allow_failures: bool,
+    device: str | None, precision: str | None, workers: int | None, shard: Shard, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
-    from .. import report
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
     from ..runner import at_once, starts, write_comparison
@@ -55,15 +65,15 @@ def run(
     library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
     workers = workers or at_once(comparison)
-    jobs = write_comparison(comparison, library, out, str(file))
+    jobs = write_comparison(comparison, library, out, str(file), shard)
+    if not jobs:
+        click.echo(f"shard {shard} holds no run: there are fewer runs than shards", err=True)
+        return
     for line in starts(jobs):
         click.echo(line, err=True)
     with display(workers) as show:
         states = run_all(jobs, workers=workers, progress=show)
-    report.main(out, [comparison.name], "terminal")
-    for what, file in (("report", "report.md"), ("picture", "curves.png")):
-        if (path := out / comparison.name / file).exists():
-            click.echo(f"{what}: {path}")
+    reported(out, [comparison.name])
     for job in (state.job for state in states if state.status == "failed"):
         if job.run.error.exists():
             click.echo(f"traceback of {job.name}: {job.run.error}")
@@ -71,3 +81,33 @@ def run(
     if code == STOPPED:
         click.echo("stopped; the same command goes on from here", err=True)
     ctx.exit(0 if code == 3 and allow_failures and states else code)
+
+
+def reported(out: Path, names: Sequence[str]) -> None:
+    """Print the tables of comparisons, write their reports, and say where they lie."""
+    from .. import report
+
+    report.main(out, names, "terminal")
+    for name in names:
+        for what, file in (("report", "report.md"), ("picture", "curves.png")):
+            if (path := out / name / file).exists():
+                click.echo(f"{what}: {path}")
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@ALLOW
+@click.pass_context
+def merge(ctx: click.Context, out: Path, folders: tuple[Path, ...], allow_failures: bool) -> None:
+    """Gather the runs of DIRs, such as the shards of several machines, in OUT; then print the table and write the
+    report. Exit with 3 if a run failed or is missing.
+    """
+    from ..merge import merge, missing
+
+    documents = merge(out, folders)
+    reported(out, list(documents))
+    lacking = missing(out, documents)
+    for line in lacking:
+        click.echo(line, err=True)
+    ctx.exit(3 if lacking and not allow_failures else 0)
