@@ -416,11 +416,11 @@ def test_the_counts_of_a_gpt2(tmp_path):
     assert counted.parameters == table + positions + layers * (attention + ffn + norms) + last == 120_832
     assert counted.kv_bytes_per_token == 2 * layers * 4 * 16 * 4 == 1024
     matrices = layers * (4 * d * d + 2 * d * hidden) + d * vocabulary
-    scores = layers * 2 * length * d
-    assert counted.flops_per_token == 2 * (matrices + scores) == 262_656
+    scores = layers * (length + 1) * d  # a token sees (length + 1) / 2 on average, once for scores and once for sums
+    assert counted.flops_per_token == 2 * (matrices + scores) == 246_528
     assert counted.memory_bytes > 16 * counted.parameters
     line = call("plan", path).stdout.splitlines()[2]
-    assert re.split(r" {2,}", line)[:4] == ["gpt2-like", "120,832", "0.26 M", "1.0 KiB"]
+    assert re.split(r" {2,}", line)[:4] == ["gpt2-like", "120,832", "0.25 M", "1.0 KiB"]
 
 
 def test_the_counts_of_a_llama(tmp_path):
@@ -430,7 +430,7 @@ def test_the_counts_of_a_llama(tmp_path):
     attention = 2 * d * d + 2 * d * 32
     assert counted.parameters == 260 * d + layers * (attention + 3 * d * hidden + 2 * d) + d == 109_120
     assert counted.kv_bytes_per_token == 2 * layers * 2 * 16 * 4 == 512
-    assert counted.flops_per_token == 2 * (layers * (attention + 3 * d * hidden + 2 * 64 * d) + d * 260)
+    assert counted.flops_per_token == 2 * (layers * (attention + 3 * d * hidden + (64 + 1) * d) + d * 260)
     assert "109,120" in call("plan", path).stdout and "512 B" in call("plan", path).stdout
 
 

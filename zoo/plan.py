@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from .builder import sketch
 from .compare import Comparison, Row, RunSpec
+from .context import AttentionContext, Mask
 from .faults import SpecError
 from .parts import Architecture, Cache, Kernel
 from .report import units
@@ -28,7 +29,7 @@ class Cost:
     """Counts of one model on one task.
 
     `parameters`: elements, tied ones once. `flops_per_token`: of a forward pass over the longest rows, a multiply-add
-    counted as two, whole score matrices, per target token. `kv_bytes_per_token`: what the cache grows by per token
+    counted as two, of scores those that the mask lets through, per target token. `kv_bytes_per_token`: what the cache grows by per token
     and row in float32 (None where nothing is cached). `memory_bytes`: weights, gradients, two moments and the
     activations that a training step keeps, in float32. `kernels`: what really computes the attention.
     """
@@ -63,15 +64,43 @@ def flops_per_token(model: Architecture, task) -> int:
 
 @torch.no_grad()
 def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, aligned: bool = False) -> int:
-    """FLOPs of a forward pass, what modules say of themselves included."""
-    unseen: list[int] = []
+    """FLOPs of a forward pass, what modules say of themselves included.
+
+    Of the scores of a kernel, those count that the mask lets through, whatever is computed to be thrown away: a model
+    costs the same whichever kernel computes it, and a window makes it cheaper.
+    """
+    more: list[int] = []
     own = [m for m in model.modules() if hasattr(m, "uncounted")]
-    hooks = [m.register_forward_hook(lambda m, x, _: unseen.append(m.uncounted(x[0].shape[1]))) for m in own]
+    hooks = [m.register_forward_hook(lambda m, x, _: more.append(m.uncounted(x[0].shape[1]))) for m in own]
     with FlopCounterMode(display=False) as counter:
+        for kernel in (m for m in model.modules() if isinstance(m, Kernel)):
+            before: list[int] = []
+            hooks.append(kernel.register_forward_pre_hook(lambda m, x, b=before: b.append(counter.get_total_flops())))
+            hooks.append(
+                kernel.register_forward_hook(
+                    lambda m, x, _, b=before: more.append(min(0, asked(*x) - counter.get_total_flops() + b.pop()))
+                )
+            )
         model(source, target, aligned=aligned)
     for hook in hooks:
         hook.remove()
-    return counter.get_total_flops() + sum(unseen)
+    return counter.get_total_flops() + sum(more)
+
+
+def asked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ctx: AttentionContext) -> int:
+    """FLOPs of the scores and sums that the mask asks for: q [B, H, T, K], k [B, G, S, K], v [B, G, S, W]."""
+    seen = pairs(ctx.mask, q.shape[2], k.shape[2])
+    return 2 * q.shape[0] * q.shape[1] * seen * (q.shape[3] + v.shape[3])
+
+
+def pairs(mask: Mask, queries: int, keys: int) -> int:
+    """How many keys all queries of a row without pads may look at; with a prefix, all of them."""
+    if mask.prefix is not None:
+        return queries * keys
+    reach = mask.window or keys + queries
+    at = range(keys - queries, keys)
+    last = [q if mask.causal else min(keys - 1, q + reach - 1) for q in at]
+    return sum(max(0, end - max(0, q - reach + 1) + 1) for q, end in zip(at, last, strict=True))
 
 
 def kv_bytes_per_token(model: Architecture, task) -> int | None:

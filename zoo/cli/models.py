@@ -25,8 +25,8 @@ CONTEXT = click.option("--context", type=click.IntRange(min=1), help="Tokens in 
 LEFT = ("model", "published", "position", "norm", "residual", "attention", "ffn", "paper")
 ABOUT = """
 Every model of `registry.yaml` that others have published, counted without weights. Parameters count tied weights once;
-FLOPs are of a forward pass over a row of so many tokens, per token: a multiply-add counts as two, score matrices are
-whole. KV is what the cache grows by per token in float16. `make presets` writes this file.
+FLOPs are of a forward pass over a row of so many tokens, per token: a multiply-add counts as two, and of
+scores those count that the mask lets through. KV is what the cache grows by per token in float16. `make presets` writes this file.
 """.strip()
 
 
