@@ -361,3 +361,37 @@ CONFIGS = {
         "transformers_version": "4.22.0.dev0", "use_cache": True, "vocab_size": 58101,
     },
 }  # fmt: skip
+
+
+def like(name: str, **changes) -> dict:
+    """Another configuration's settings with some changed, and those that are None left out."""
+    return {k: v for k, v in (CONFIGS[name] | changes).items() if v is not None}
+
+
+def both(heads: int, layers: int, ffn: int) -> dict:
+    sizes = {"attention_heads": heads, "layers": layers, "ffn_dim": ffn}
+    return {f"{side}_{k}": v for side in ("encoder", "decoder") for k, v in sizes.items()}
+
+
+CONFIGS |= {
+    "bart-large": like("bart-base", architectures=None, d_model=1024, num_hidden_layers=12, **both(16, 12, 4096)),
+    "mbart-large": like(
+        "bart-base", architectures=None, d_model=1024, model_type="mbart", add_final_layer_norm=True,
+        normalize_before=True, scale_embedding=True, static_position_embeddings=False, vocab_size=250027,
+        **both(16, 12, 4096),
+    ),
+    "pegasus-large": like(
+        "bart-base", architectures=None, d_model=1024, model_type="pegasus", activation_function="relu",
+        add_final_layer_norm=True, decoder_start_token_id=0, eos_token_id=1, extra_pos_embeddings=1,
+        forced_bos_token_id=None, length_penalty=0.8, normalize_before=True, normalize_embedding=False,
+        num_hidden_layers=16, pad_token_id=0, scale_embedding=True, static_position_embeddings=True, vocab_size=96103,
+        **both(16, 16, 4096),
+    ),
+    "phi-1.5": like(
+        "phi-2", hidden_size=2048, intermediate_size=8192, num_hidden_layers=24, num_key_value_heads=None,
+        partial_rotary_factor=0.5, resid_pdrop=0.0,
+    ),
+    "bloom-7b1": like(
+        "bloom-560m", hidden_size=4096, n_embed=None, n_head=32, n_layer=30, num_attention_heads=None, seq_length=2048
+    ),
+}  # fmt: skip

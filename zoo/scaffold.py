@@ -24,7 +24,7 @@ from .registry import Registry
 PREFIX = "zoo-"
 """Packages are called so, that a variant's name shadows no module of Python."""
 FILES = {
-    "pyproject.toml": "package/pyproject.toml",
+    "pyproject.toml": "package/pyproject.txt",
     "README.md": "package/README.md",
     "LICENSE": "package/LICENSE",
     ".gitignore": "package/gitignore",
