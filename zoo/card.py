@@ -31,9 +31,9 @@ class Card:
     `depths` are the layers of its stacks, `widths` the different ones inside its FFNs, `kernels` what really computes
     the attention. `parameters` counts by part, tied weights once: qk-norms belong to the attention, the norm of the
     embedding to the embedding, all other norms to the residual. `flops_per_token` is of a forward pass, a multiply-add
-    counted as two, of scores those that the mask lets through. `kv_bytes_per_token` is what the cache grows by in float16, None where
-    nothing is cached; `kv_bytes` is all of it once the row has been read, a source of as many tokens and what does not
-    grow included.
+    counted as two, of scores those that the mask lets through. `kv_bytes_per_token` is what the cache grows by in
+    float16, None where nothing is cached; `kv_bytes` is all of it once the row has been read, a source of as many
+    tokens and what does not grow included.
     """
 
     name: str

@@ -26,7 +26,8 @@ LEFT = ("model", "published", "position", "norm", "residual", "attention", "ffn"
 ABOUT = """
 Every model of `registry.yaml` that others have published, counted without weights. Parameters count tied weights once;
 FLOPs are of a forward pass over a row of so many tokens, per token: a multiply-add counts as two, and of
-scores those count that the mask lets through. KV is what the cache grows by per token in float16. `make presets` writes this file.
+scores those count that the mask lets through. KV is what the cache grows by per token in float16. `make presets` writes
+this file.
 """.strip()
 
 
