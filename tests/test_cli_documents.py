@@ -444,11 +444,16 @@ def test_an_untied_head_and_a_shared_layer_count_once(tmp_path):
 def test_the_plan_of_a_comparison(tmp_path):
     train = "{steps: 1000, batch_size: 16, accumulate: 2}"
     path = file_of(tmp_path, train=train, task="language-modeling", more="    seeds: 3\n    references: [n-gram]\n")
-    head, _, line, runs, warning = call("plan", path).stdout.splitlines()
+    head, _, line, runs, time, memory, warning = call("plan", path, "--out", str(tmp_path)).stdout.splitlines()
     assert head.split()[:5] == ["variant", "parameters", "FLOPs/token", "KV/token", "memory"]
     assert head.split()[5:] == ["kernel", "runs", "steps", "epochs"]
     cells = re.split(r" {2,}", line)
-    assert cells[6:8] == ["3", "1,000"] and runs.startswith("4 runs")
+    assert cells[6:8] == ["3", "1,000"] and memory.startswith("memory is an estimate")
+    assert re.match(r"4 runs, [\d.,]+ T FLOPs: three forward passes", runs)
+    assert re.match(r"about \d+ (s|min|h) to go.*: an estimate by a step of 'llama-like' timed now, ", time)
+    assert call("plan", path, "--out", str(tmp_path), "--no-time").stdout.splitlines() == [
+        *call("plan", path, "--out", str(tmp_path)).stdout.splitlines()[:4], memory, warning
+    ]  # fmt: skip
     task = read_comparison(open_library(path), "c").rows[0].runs[0].make_task()
     task.prepare()
     assert float(cells[8]) == pytest.approx(1000 * 32 * 64 / task.train_tokens, abs=0.05)

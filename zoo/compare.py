@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,14 @@ from .builder import bind_task, fit, make, trimmed
 from .faults import Fault, SpecError, nearest
 from .library import Library
 from .reader import Reader
-from .rows import COMBINED, SIDES, Raw, listed, raw_rows
+from .rows import COMBINED, SIDES, Raw, label, listed, raw_rows
+from .rules import Match, Tune, read_match, read_rule, read_seeds, read_tune
 from .shape import IDS, Shape
 from .signature import show
 from .spec import ModelSpec, Node, PartSpec, Train
 from .weights import begin, digest
 
-KEYS = tuple(dict.fromkeys((*SIDES, *COMBINED, "rows", "seeds", "baseline", "references", "test", "margin")))
-MOST_SEEDS = 1000
-"""As a number; a larger one is more likely meant as the seed itself."""
+KEYS = (*SIDES, *COMBINED[1:], "rows", "seeds", "baseline", "references", "test", "margin", "match", "tune")
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,42 @@ class RunSpec:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """Settings that a row is tried with, and the runs that try them."""
+
+    values: Mapping[str, Any]
+    runs: tuple[RunSpec, ...]
+
+    @property
+    def name(self) -> str:
+        return " ".join(f"{path.rpartition('.')[2]}={label(Node(value))}" for path, value in self.values.items())
+
+
+@dataclass(frozen=True)
 class Row:
-    """A line of the table: what is trained, and once per seed. `cell` is its value on every axis that is varied."""
+    """A line of the table: what is trained, and once per seed. `cell` is its value on every axis that is varied.
+
+    Of a row with `trials`, these choose the settings of the runs; `tuning` is how that came out, None before. `match`
+    says how its sizes or steps were made to agree with the baseline's.
+    """
 
     name: str
     runs: tuple[RunSpec, ...]
     differs: Mapping[str, Any] = field(default_factory=dict)
     cell: Mapping[str, str] = field(default_factory=dict, compare=False)
+    trials: tuple[Trial, ...] = ()
+    tuning: Mapping[str, Any] | None = field(default=None, compare=False)
+    match: Mapping[str, Any] | None = field(default=None, compare=False)
+
+    @property
+    def settled(self) -> tuple[RunSpec, ...]:
+        """The runs as far as it is known what they are."""
+        return self.runs if not self.trials or (self.tuning and self.tuning["chosen"]) else ()
+
+    def each(self, change: Callable[[RunSpec], RunSpec]) -> Row:
+        """The row with every run changed, those of its trials too."""
+        trials = tuple(dataclasses.replace(t, runs=tuple(map(change, t.runs))) for t in self.trials)
+        return dataclasses.replace(self, runs=tuple(map(change, self.runs)), trials=trials)
 
 
 @dataclass(frozen=True)
@@ -131,6 +158,19 @@ class Comparison:
     refused: tuple[Refusal, ...] = field(default=(), compare=False)
     test: str = "sign-flip"
     margin: float | None = None
+    match: Match | None = None
+    tune: Tune | None = field(default=None, compare=False)
+
+    @property
+    def base(self) -> Row:
+        return next(row for row in self.rows if row.name == self.baseline)
+
+    def told_apart(self, rows: Iterable[Row]) -> Comparison:
+        """The comparison with these rows, and what each of them has that the baseline has not."""
+        rows = tuple(rows)
+        base = next(row for row in rows if row.name == self.baseline).runs[0]
+        rows = tuple(dataclasses.replace(row, differs=difference(base, row.runs[0])) for row in rows)
+        return dataclasses.replace(self, rows=rows)
 
     def plain(self) -> dict:
         """As YAML holds it, with every row written out and every default filled in."""
@@ -138,6 +178,7 @@ class Comparison:
         rows = {row.name: {side: row.runs[0].plain()[side] for side in SIDES} for row in trained}
         out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs], "baseline": self.baseline}
         out |= {"test": self.test} | ({} if self.margin is None else {"margin": self.margin})
+        out |= {key: rule.plain() for key in ("match", "tune") if (rule := getattr(self, key))}
         references = [run.reference.plain() for row in self.rows for run in row.runs if run.reference is not None]
         return {**out, "references": references} if references else out
 
@@ -154,8 +195,9 @@ def read_comparison(library: Library, name: str) -> Comparison:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds, rule = read_seeds(node, reader), read_rule(node, reader)
+    match, tune = read_match(node, reader), read_tune(node, reader)
     raw = raw_rows(node, library, reader)
-    made = [read_row(each, seeds, library, reader) for each in raw]
+    made = [read_row(each, seeds, tune, library, reader) for each in raw]
     rows = [row for row in made if isinstance(row, Row)]
     baseline = node.get("baseline").value if "baseline" in node.value else None
     refused = excused(raw, made, baseline, reader)
@@ -169,8 +211,7 @@ def read_comparison(library: Library, name: str) -> Comparison:
     reader.finish()
     rows += extra
     base = next((row for row in rows if row.name == baseline), rows[0])
-    rows = [dataclasses.replace(row, differs=difference(base.runs[0], row.runs[0])) for row in rows]
-    return Comparison(name, tuple(rows), base.name, refused, **rule)
+    return Comparison(name, tuple(rows), base.name, refused, **rule, match=match, tune=tune).told_apart(rows)
 
 
 def excused(
@@ -197,39 +238,7 @@ def excused(
     return tuple(kept)
 
 
-def read_seeds(node: Node, reader: Reader) -> list[int]:
-    """`seeds: [0, 1, 2]`, or a number of them."""
-    child = node.get("seeds") if "seeds" in node.value else Node([0])
-    value = child.plain()
-    seeds = list(range(value)) if whole(value, MOST_SEEDS) else value
-    if isinstance(seeds, list) and seeds and all(whole(s, 2**63) for s in seeds) and len(set(seeds)) == len(seeds):
-        return seeds
-    expected = f"a number of seeds, at most {MOST_SEEDS}, or a list of different integers from 0"
-    reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
-    return [0]
-
-
-def read_rule(node: Node, reader: Reader) -> dict[str, Any]:
-    """What of `test` and `margin` is written; the tests cost an import that only reports need otherwise."""
-    rule = {key: node.get(key).plain() for key in ("test", "margin") if key in node.value}
-    if "test" in rule:
-        from .statistics import TESTS
-
-        if rule["test"] not in list(TESTS):
-            text = f"test is {show(rule['test'])}; it should be {' or '.join(TESTS)}{nearest(rule['test'], TESTS)}"
-            reader.fail(node.get("test").fault(text))
-    margin = rule.get("margin", 1.0)
-    if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 < margin < math.inf:
-        text = f"margin is {show(margin)}; it should be a number above 0, in the unit of the metric"
-        reader.fail(node.get("margin").fault(text))
-    return rule
-
-
-def whole(value: Any, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Row | Refusal | None:
+def read_row(raw: Raw, seeds: list[int], tune: Tune | None, library: Library, reader: Reader) -> Row | Refusal | None:
     """One row, its model built without weights and held against its task; a refusal where that fails, and None, with
     faults, where it cannot be read.
     """
@@ -242,7 +251,8 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
         reader.fail(sides["shape"].fault(text, "vocab_size"))
     model, shape = reader.sized(sides["model"], sides["shape"])
     shape = shape and dataclasses.replace(shape, vocab_size=Shape.vocab_size)
-    train = reader.train(sides["train"])
+    trains = [(values, reader.train(node)) for values, node in tune.choices(sides["train"])] if tune else []
+    train = trains[0][1] if trains else reader.train(sides["train"])
     task = reader.part(written, "task") if written else None
     if model and model.weights and not Path(model.weights).is_file():
         reader.fail(model.node.fault(f"there is no file {model.weights}", "weights"))
@@ -256,7 +266,9 @@ def read_row(raw: Raw, seeds: list[int], library: Library, reader: Reader) -> Ro
         return None
     if refusal.faults:
         return refusal
-    return Row(raw.name, tuple(RunSpec(model, shape, task, train, seed) for seed in seeds), cell=raw.cell)
+    runs = tuple(RunSpec(model, shape, task, train, seed) for seed in seeds)
+    trials = [(values, [RunSpec(model, shape, task, tried, seed) for seed in tune.seeds]) for values, tried in trains]
+    return Row(raw.name, runs, cell=raw.cell, trials=tuple(Trial(values, tuple(each)) for values, each in trials))
 
 
 def attempt(keeper: Reader | Refusal, check: Callable[[], Any]) -> Any:
@@ -291,6 +303,11 @@ def same_metric(rows: list[Row], reader: Reader) -> None:
 def warnings(comparison: Comparison) -> list[str]:
     """What is allowed and known to go wrong."""
     out = []
+    seeds = {run.seed for row in comparison.rows for run in row.runs if run.model}
+    if shared := sorted(seeds & set(comparison.tune.seeds if comparison.tune else ())):
+        out.append(
+            f"seed {', '.join(map(str, shared))} chooses settings and is scored with them; let trials have others"
+        )
     for row in comparison.rows:
         run = row.runs[0]
         for part in () if run.model is None or run.train.warmup else run.model.slots["residual"].parts():

@@ -47,7 +47,7 @@ def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, Any]]:
-    """The comparisons of all folders by name. They may come from files of different paths, and differ in nothing else."""
+    """The comparisons of all folders by name, which may come from files of different paths."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for place in places:
         paths = sorted(place.glob("*/comparison.json"))
@@ -115,7 +115,8 @@ def missing(out: Path, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = []
     for name, document in documents.items():
         for row in document["rows"]:
-            for run in row["runs"]:
+            trials = (row.get("tuning") or {}).get("trials", ())
+            for run in (*row["runs"], *(run for trial in trials for run in trial["runs"])):
                 status = Run(out / run["id"]).read().get("status", "not run")
                 if status not in FINISHED:
                     found.append(f"{name}: {row['name']} · {run['seed']} is {status}")

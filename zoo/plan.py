@@ -1,4 +1,4 @@
-"""What a comparison would run and what that would cost, counted on models without weights.
+"""What a model costs, counted without weights.
 
 B batch, S source tokens, T target tokens.
 """
@@ -8,20 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from tabulate import tabulate
 from torch.utils.flop_counter import FlopCounterMode
 
-from .builder import sketch
-from .compare import Comparison, Row, RunSpec
+from .compare import RunSpec
 from .context import AttentionContext, Mask
 from .faults import SpecError
 from .parts import Architecture, Cache, Kernel
-from .report import units
 from .tasks import Task
-from .train import n_steps
-
-MANY_EPOCHS = 5
-"""Passes over the training text above which a small model is expected to memorise it."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +22,9 @@ class Cost:
     """Counts of one model on one task.
 
     `parameters`: elements, tied ones once. `flops_per_token`: of a forward pass over the longest rows, a multiply-add
-    counted as two, of scores those that the mask lets through, per target token. `kv_bytes_per_token`: what the cache grows by per token
-    and row in float32 (None where nothing is cached). `memory_bytes`: weights, gradients, two moments and the
-    activations that a training step keeps, in float32. `kernels`: what really computes the attention.
+    counted as two, of scores those that the mask lets through, per target token. `kv_bytes_per_token`: what the cache
+    grows by per token and row in float32 (None where nothing is cached). `memory_bytes`: weights, gradients, two
+    moments and the activations that a training step keeps, in float32. `kernels`: what really computes the attention.
     """
 
     parameters: int
@@ -60,6 +53,11 @@ def rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def flops_per_token(model: Architecture, task) -> int:
     return round(flops(model, *rows(task, 1), task.aligned) / max(task.target_len, 1))
+
+
+def step_flops(per_token: int, settings, task) -> int:
+    """FLOPs of a training step: three forward passes of all its rows, since a backward pass is two."""
+    return 3 * per_token * task.target_len * settings.batch_size * settings.accumulate
 
 
 @torch.no_grad()
@@ -137,23 +135,6 @@ def activation_bytes(model: Architecture, task, batch_size: int) -> int:
     return sum(kept.values())
 
 
-def table(comparison: Comparison, registry) -> str:
-    """One line per row of the comparison, and how many runs, steps and epochs they are. Reads the data."""
-    rows, epochs, known = [], [], {}
-    for row in comparison.rows:
-        if row.runs[0].model is not None:
-            line, passes = planned(row, prepared(row.runs[0], known), registry)
-            rows.append(line)
-            epochs.append(passes)
-    headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
-    lines = [tabulate(rows, headers, disable_numparse=True, colalign=["left", *["right"] * 4, "left", *["right"] * 3])]
-    runs = sum(len(row.runs) for row in comparison.rows)
-    lines.append(f"{runs} runs; memory is an estimate for one training step in float32")
-    if max(filter(None, epochs), default=0) > MANY_EPOCHS:
-        lines.append(f"more than {MANY_EPOCHS} epochs: small models memorise by then; the best on dev is what counts")
-    return "\n".join(lines)
-
-
 def prepared(run: RunSpec, known: dict) -> Task:
     """The run's task, its data read and its tokenizer trained; one that is in `known` is not read again.
 
@@ -168,25 +149,3 @@ def prepared(run: RunSpec, known: dict) -> Task:
             raise SpecError([run.task.fault(str(error))]) from error
         known[key] = task
     return known[key]
-
-
-def planned(row: Row, task: Task, registry) -> tuple[list[str], float | None]:
-    """A row's cells, and its passes over the training split of a prepared task."""
-    run = row.runs[0]
-    counted = cost(sketch(run.model, run.sized(task), registry), task, run.train.batch_size)
-    steps = n_steps(run.train, task)
-    weight = float(task.batch(64, torch.Generator().manual_seed(0)).weight.sum()) / 64
-    tokens = steps * run.train.batch_size * run.train.accumulate * weight
-    passes = tokens / task.train_tokens if task.train_tokens else None
-    cells = [
-        row.name,
-        units.count(counted.parameters),
-        units.flops(counted.flops_per_token),
-        units.size(counted.kv_bytes_per_token),
-        units.size(counted.memory_bytes),
-        ", ".join(counted.kernels),
-        str(len(row.runs)),
-        f"{steps:,}",
-        units.epochs(passes),
-    ]
-    return cells, passes

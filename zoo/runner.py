@@ -14,6 +14,7 @@ from .builder import bind, make, sketch
 from .compare import Comparison, RunSpec, read_run
 from .faults import SpecError
 from .library import Library, open_library, own_document
+from .match import matched
 from .measure import METRICS
 from .parts import Architecture
 from .plan import cost, prepared
@@ -24,6 +25,7 @@ from .shard import Shard
 from .spec import ModelSpec, Node, PartSpec, Train
 from .tasks import Reference, Task, Tokenizer
 from .train import device
+from .tune import read, settled, trials
 from .weights import begin, digest, fitting, read_model
 
 MODEL = "model.yaml"
@@ -192,20 +194,36 @@ def bound(train: Train) -> Train:
 def write_comparison(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> list[Job]:
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
 
-    Of a shard, the runs outside it are left alone. Raises `SpecError` for data that cannot be read.
+    Of a shard, the runs outside it are left alone. A row whose settings are still to be chosen by trials has no runs
+    yet. Raises `SpecError` for data that cannot be read.
     """
     known: dict = {}
-    rows = [
-        [replace(run, text=prepared(run, known).sha256) for run in row.runs]
-        for row in comparison.rows
-    ]  # fmt: skip
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, rows, file))
+    comparison = settled(matched(comparison, known, library.registry), known, out)
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file))
+    rows = [(row.name, row.settled) for row in comparison.rows]
+    return lined_up(rows, known, library, out, shard)
+
+
+def write_trials(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> list[Job]:
+    """The same with the trials in place of the runs: `write_comparison` chooses once they have ended."""
+    known: dict = {}
+    comparison = settled(matched(comparison, known, library.registry), known, out)
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file))
+    return lined_up(trials(comparison), known, library, out, shard)
+
+
+def lined_up(
+    rows: Sequence[tuple[str, Sequence[RunSpec]]], known: dict, library: Library, out: Path, shard: Shard
+) -> list[Job]:
+    """The jobs of the named rows, one seed of each after the other; each run's folder says what it is."""
     planned: dict[str, tuple[Job, dict[str, Any], int]] = {}
-    for turn in itertools.zip_longest(*rows):
-        for row, run in zip(comparison.rows, turn, strict=True):
-            if run is not None and (id := run.id()) not in planned:
-                name, task = f"{row.name} · {run.seed}" if len(row.runs) > 1 else row.name, prepared(run, known)
-                facts = record(run, task, library)
+    for turn in itertools.zip_longest(*(runs for _, runs in rows)):
+        for (row, runs), run in zip(rows, turn, strict=True):
+            if run is None:
+                continue
+            task, run = prepared(run, known), read(run, known)
+            if (id := run.id()) not in planned:
+                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library)
                 planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
     held = shard.holds([cost for *_, cost in planned.values()])
     mine = list(itertools.compress(planned.values(), held))
@@ -222,9 +240,9 @@ def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
     return 1 + record["model"]["flops_per_token"] * tokens
 
 
-def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str) -> dict[str, Any]:
+def summary(comparison: Comparison, known: dict, file: str) -> dict[str, Any]:
     """The record of a comparison: its rows, and what ranks them."""
-    first = rows[0][0]
+    first = comparison.rows[0].runs[0]
     name = first.make_task().metrics[0]
     return {
         "format": 1,
@@ -236,15 +254,19 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
         "baseline": comparison.baseline,
         "test": comparison.test,
         "margin": comparison.margin,
+        "match": comparison.match and comparison.match.plain(),
+        "tune": comparison.tune and comparison.tune.plain(),
         "rows": [
             {
                 "name": row.name,
                 "differs": dict(row.differs),
                 "cell": dict(row.cell),
                 "refused": None,
-                "runs": [{"seed": run.seed, "id": run.id()} for run in runs],
+                "match": row.match,
+                "tuning": row.tuning,
+                "runs": [{"seed": run.seed, "id": read(run, known).id()} for run in row.settled],
             }
-            for row, runs in zip(comparison.rows, rows, strict=True)
+            for row in comparison.rows
         ]
         + [
             {"name": each.raw.name, "differs": {}, "cell": dict(each.raw.cell), "refused": each.reason, "runs": []}
@@ -254,7 +276,7 @@ def summary(comparison: Comparison, rows: Sequence[Sequence[RunSpec]], file: str
 
 
 def at_once(comparison: Comparison) -> int:
-    """How many runs go side by side unless the user says: as many as fill the cores, or one where a GPU does the work."""
+    """How many runs go side by side unless the user says: as many as fill the cores, or one on a GPU."""
     settings = [run.train for row in comparison.rows for run in row.runs if run.train]
     if any(device(name).type != "cpu" for name in {train.device for train in settings}):
         return 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .compare import KEYS, MOST_SEEDS
+from .compare import KEYS
 from .design import DESIGNS
 from .faults import SpecError
 from .hooks import SLOTS
 from .library import own_document
 from .rows import BEGINNINGS, COMBINED, SIDES
+from .rules import MATCHES, MOST_SEEDS, TUNED
 from .shape import SIZES, Shape
 from .signature import REQUIRED, Field, adapter, fields_of, read
 from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Published, Train
@@ -19,12 +20,15 @@ VERSION = "https://json-schema.org/draft/2020-12/schema"
 NAME = {"type": "string"}
 NULL = {"type": "null"}
 COUNT = {"type": "integer", "minimum": 1}
+ABOVE = {"type": "number", "exclusiveMinimum": 0}
 FACTS = {
     "shape": {"anyOf": [NAME, {"$ref": "#/$defs/sizes"}]},
     "published": {"$ref": "#/$defs/published"},
     "weights": {"anyOf": [NAME, NULL]},
 }
 """What a model says of itself beside its parts."""
+SEED = {"type": "integer", "minimum": 0}
+SEEDS = {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, {"type": "array", "items": SEED, "minItems": 1}]}
 
 
 def schema(registry) -> dict[str, Any]:
@@ -138,11 +142,13 @@ def comparison() -> dict[str, Any]:
         "only": many({"type": "object"}),
         "except": many({"type": "object"}),
         "rows": {**each(ref("row")), "minProperties": 1},
-        "seeds": {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, many({"type": "integer", "minimum": 0})]},
+        "seeds": SEEDS,
         "baseline": {"anyOf": [NAME, NULL]},
         "references": many(ref("reference")),
         "test": {"enum": list(TESTS)},
-        "margin": {"type": "number", "exclusiveMinimum": 0},
+        "margin": ABOVE,
+        "match": match(),
+        "tune": tune(),
     }
     alone = {key: False for key in COMBINED if key not in ("model", "models")}
     rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": alone}]
@@ -156,3 +162,22 @@ def vary() -> dict[str, Any]:
     whole |= {side: many(side_of(side)) for side in SIDES}
     inside = {f"^({'|'.join(BEGINNINGS)})\\.": many({})}
     return {**closed(whole), "patternProperties": inside}
+
+
+def match() -> dict[str, Any]:
+    """What rows agree in: its name, or a mapping with the size by which."""
+    to = {"anyOf": [{"const": "baseline"}, ABOVE]}
+    forms = {}
+    for what, ways in MATCHES.items():
+        forms.setdefault(ways, []).append(what)
+    whole = [closed({"what": {"enum": names}, "by": {"enum": list(ways)}, "to": to}, ("what",))
+             for ways, names in forms.items()]  # fmt: skip
+    return {"anyOf": [{"enum": list(MATCHES)}, *whole]}
+
+
+def tune() -> dict[str, Any]:
+    """Lists of values by path in `train`, and the seeds of the trials."""
+    fields = {name: many(field(f)) for name, f in fields_of(Train).items() if name in TUNED}
+    inside = {f"^({'|'.join(TUNED)})\\.": many({})}
+    alone = {"properties": {"seeds": True}, "additionalProperties": False}
+    return {**closed({**fields, "seeds": SEEDS}), "patternProperties": inside, "not": alone}

@@ -270,9 +270,14 @@ def n_steps(settings, task: Task) -> int:
     """The budget in steps; one in tokens counts what the batches of this task weigh on average."""
     if settings.steps is not None:
         return settings.steps
+    return max(1, math.ceil(settings.tokens / tokens_per_step(settings, task)))
+
+
+def tokens_per_step(settings, task: Task) -> float:
+    """Targets of one step, each as much as it weighs: the mean over some batches."""
     probe = torch.Generator().manual_seed(0)
     weight = sum(float(draw(task, settings.batch_size, probe).weight.sum()) for _ in range(16)) / 16
-    return max(1, math.ceil(settings.tokens / (weight * settings.accumulate)))
+    return weight * settings.accumulate
 
 
 def draw(task: Task, size: int, generator: torch.Generator) -> Batch:

@@ -12,6 +12,9 @@ from .documents import FILE, SETS, chosen, opened
 from .tables import OUT
 
 SHAPE = click.option("--shape", help="Short for --set shape=…: a name, or '{scale: 0.1}'.")
+WORKERS = click.option(
+    "--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU."
+)
 ALLOW = click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
 
 
@@ -32,12 +35,20 @@ def short(settings: dict[str, str | None]) -> list[str]:
 @click.argument("name", required=False)
 @SETS
 @SHAPE
-def plan(file: Path, name: str | None, sets: tuple[str, ...], shape: str | None) -> None:
-    """Print what the comparison NAME of FILE would run and what it would cost, without weights."""
-    from ..plan import table
+@OUT
+@WORKERS
+@click.option("--no-time", is_flag=True, help="Do not time a step on this machine.")
+def plan(
+    file: Path, name: str | None, sets: tuple[str, ...], shape: str | None, out: Path, workers: int | None,
+    no_time: bool,
+) -> None:  # fmt: skip
+    """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
+    from ..estimate import table
+    from ..runner import at_once
 
     library = opened(file, name, (*sets, *short({"shape": shape})))
-    click.echo(table(chosen(library, name), library.registry))
+    comparison = chosen(library, name)
+    click.echo(table(comparison, library.registry, out, workers or at_once(comparison), not no_time))
 
 
 @click.command()
@@ -48,7 +59,7 @@ def plan(file: Path, name: str | None, sets: tuple[str, ...], shape: str | None)
 @SHAPE
 @click.option("--device", help="Short for --set train.device=…: auto, cpu, cuda, ….")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
-@click.option("--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU.")
+@WORKERS
 @click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
 @ALLOW
 @click.pass_context
@@ -59,20 +70,25 @@ def run(
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
-    from ..runner import at_once, starts, write_comparison
+    from ..runner import at_once, starts, write_comparison, write_trials
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision}
     library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
     workers = workers or at_once(comparison)
-    jobs = write_comparison(comparison, library, out, str(file), shard)
-    if not jobs:
+    states = []
+    for prepare in (write_trials, write_comparison) if comparison.tune else (write_comparison,):
+        jobs = prepare(comparison, library, out, str(file), shard)
+        for line in starts(jobs):
+            click.echo(line, err=True)
+        if jobs:
+            with display(workers) as show:
+                states += run_all(jobs, workers=workers, progress=show)
+        if exit_code(states) == STOPPED and states:
+            break
+    if not states:
         click.echo(f"shard {shard} holds no run: there are fewer runs than shards", err=True)
         return
-    for line in starts(jobs):
-        click.echo(line, err=True)
-    with display(workers) as show:
-        states = run_all(jobs, workers=workers, progress=show)
     reported(out, [comparison.name])
     for job in (state.job for state in states if state.status == "failed"):
         if job.run.error.exists():
