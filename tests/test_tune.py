@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from test_compare import BASE, comparison
 from written import faults, write
 
+from zoo import report
 from zoo.cli import main
 from zoo.compare import read_comparison, warnings
 from zoo.library import open_library
@@ -117,6 +118,8 @@ def test_a_row_whose_trials_all_fail_says_why(tmp_path):
     assert {job.name for job in jobs} == {"ffn=gelu · 0", "ffn=gelu · 1"}
     relu = document(tmp_path)["rows"][0]
     assert relu["runs"] == [] and relu["tuning"]["chosen"] is None
+    row = next(row for row in report.read(tmp_path / "runs", "c").rows if row.name == "ffn=relu")
+    assert (row.status, row.reason) == ("failed in trials", relu["tuning"]["reason"])
     assert relu["tuning"]["reason"] == (
         "no trial has a finite score on dev: lr=0.001: diverged; lr=0.002: diverged; lr=0.004: diverged"
     )
@@ -138,6 +141,35 @@ def test_the_lower_loss_wins_where_lower_is_better(tmp_path, monkeypatch):
 def test_the_edge_of_the_range_is_told(tmp_path):
     tried(tmp_path, SCORES)
     assert [row["tuning"]["edge"] for row in document(tmp_path)["rows"]] == [{}, {"lr": "largest"}]
+
+
+def reported(tmp_path, **changes):
+    """The report after trials, with what `changes` say of the first row."""
+    tried(tmp_path, SCORES)
+    path = tmp_path / "runs/c/comparison.json"
+    document = json.loads(path.read_text())
+    document["rows"][0] |= changes
+    path.write_text(json.dumps(document))
+    return report.read(tmp_path / "runs", "c")
+
+
+def test_a_report_shows_the_trials_and_what_they_leave_open(tmp_path):
+    text = report.markdown(reported(tmp_path))
+    assert "Tuned: lr, 3 values for every row, chosen on dev with seed 1000, 1001." in text
+    assert "ffn=gelu: lr 0.004 is the largest value tried; a better may lie beyond." in text
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "(chosen)" in line]
+    assert ["ffn=relu", "0.500", "0.600 (chosen)", "0.200"] in lines
+    found = json.loads(report.json(report.read(tmp_path / "runs", "c")))["rows"]
+    assert {row["name"]: row["tuning"]["chosen"]["lr"] for row in found} == {"ffn=relu": 0.002, "ffn=gelu": 0.004}
+
+
+def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
+    match = {"what": "parameters", "by": "n_layers", "size": 3, "value": 1, "mismatch": 0.042}
+    text = report.markdown(reported(tmp_path, match=match))
+    assert "Matched in parameters by n_layers, within 4.2 %. NOT equal: ffn=relu +4.2 %." in text
+    assert "| +4.2 % |" in " ".join(text.split())
+    text = report.markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
+    assert "Matched in parameters by n_layers, within 0.4 %." in text and "NOT equal" not in text
 
 
 def test_a_seed_that_chooses_and_is_scored_is_warned_of(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from . import fairness
 from .effects import effects
 from .pareto import COSTS, fronts
 from .table import Row, Table
@@ -21,12 +22,12 @@ def caption(table: Table) -> list[str]:
     unit = f" in {metric.unit}" if metric.unit else ""
     lines = [f"{metric.name}{unit}, {metric.better} is better; selected by {table.select}, reported on test."]
     lines += [f"{', '.join(facts)}." for facts in [[*_text(table), *_budget(table)]] if facts]
-    return lines + _differences(table) + _power(table)
+    return lines + fairness.said(table) + _differences(table) + _power(table)
 
 
 def footnotes(table: Table) -> list[str]:
     """Sentences on single rows, their factorisation and kernel where that is news, and on what was done to the data."""
-    lines = _pareto(table)
+    lines = fairness.warned(table) + _pareto(table)
     if any(len(row.cell) > 1 for row in table.rows) and (why := effects(table).why_not):
         lines.append(why)
     ways = _by(table.rows, lambda row: row.factorisation)

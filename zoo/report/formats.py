@@ -13,7 +13,7 @@ from typing import Any
 from tabulate import tabulate
 
 from ..runs import strict
-from . import units
+from . import fairness, units
 from .caption import caption, footnotes, title
 from .effects import Effect, effects
 from .pareto import COSTS, fronts
@@ -59,6 +59,7 @@ def columns(table: Table) -> list[Column]:
         Column("what differs", lambda row: flat(differs(row.differs)), 10, right=False, breaks="commas"),
         Column("parameters", lambda row: units.count(row.parameters), 6),
         Column("FLOPs/token", lambda row: units.flops(row.flops_per_token), 11),
+        Column("mismatch", fairness.mismatch, 10),
         Column(f"test {flat(name)}", lambda row: units.mean(row.test), 2),
         *several,
         Column("difference [95 %]", lambda row: _difference(table, row, found), 4),
@@ -134,7 +135,7 @@ def plain(table: Table) -> str:
     blocks = [[title(table)], sentences(table), caption(table)]
     blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
     blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in small_tables(table).items()]
-    blocks.append("\n".join(map(flat, footnotes(table))))
+    blocks += [_sensitivity(table, flat, "simple"), "\n".join(map(flat, footnotes(table)))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -146,7 +147,7 @@ def markdown(table: Table) -> str:
     verdicts = "\n".join(f"- {_prose(line)}" for line in sentences(table))
     parts = [f"# {_prose(title(table))}", verdicts, " ".join(map(_prose, caption(table))), body]
     parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in small_tables(table).items()]
-    parts.append(notes)
+    parts += [_sensitivity(table, _prose, "pipe"), notes]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -161,6 +162,14 @@ def _small(found: tuple[Effect, ...], quote: Callable[[str], str], form: str) ->
     heads, align = [column.head for column in EFFECT], ["right" if column.right else "left" for column in EFFECT]
     cells = [[quote(column.text(effect)) for column in EFFECT] for effect in found]
     return tabulate(cells, heads, form, disable_numparse=True, colalign=align)
+
+
+def _sensitivity(table: Table, quote: Callable[[str], str], form: str) -> str:
+    """The scores on dev by the settings that were tried; nothing where none were."""
+    head, cells = fairness.sensitivity(table)
+    body = [[quote(cell) for cell in line] for line in cells]
+    title = f"{'## ' if form == 'pipe' else ''}What the trials scored on dev, {flat(table.metric.name)}"
+    return f"{title}\n\n{tabulate(body, [*map(quote, head)], form, disable_numparse=True)}" if cells else ""
 
 
 def _prose(text: str) -> str:

@@ -79,7 +79,8 @@ class Run:
 class Row:
     """One variant over its seeds. Means are over the runs that are done, and None where there are none.
 
-    `reference` rows were not trained. `cell` is the row's value on every axis that was varied. Speeds are in tokens
+    `reference` rows were not trained. `cell` is the row's value on every axis that was varied, `match` how near it
+    came to the figure that all rows agree in, and `tuning` what its trials have chosen. Speeds are in tokens
     per second, memory in bytes.
     """
 
@@ -90,6 +91,8 @@ class Row:
     reason: str | None = None
     reference: bool = False
     cell: Mapping[str, str] = field(default_factory=dict)
+    match: Mapping[str, Any] | None = None
+    tuning: Mapping[str, Any] | None = None
     test: Mean | None = None
     dev: Mean | None = None
     loss: Mean | None = None
@@ -221,6 +224,9 @@ def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
 def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row:
     done = [run for run in runs if run.status == "done"]
     status, reason = _status(entry.get("refused"), runs)
+    tuning = entry.get("tuning") or {}
+    if tuning.get("reason"):
+        status, reason = "failed in trials", tuning["reason"]
 
     def known(part: str, name: str) -> list[Any]:
         return [value for run in done or runs if (value := run.fact(part, name)) is not None]
@@ -241,6 +247,8 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         reason=reason,
         reference=_reference(runs),
         cell=entry.get("cell") or {},
+        match=entry.get("match"),
+        tuning=tuning or None,
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),
         loss=Mean.of(run.test.get("loss") for run in done),
