@@ -53,6 +53,7 @@ def record(run: RunSpec, task: Task, library: Library) -> dict[str, Any]:
         "model": model_facts(run, task, library),
         "seed": run.seed,
         "threads": run.train.threads if run.train else 1,
+        "processes": run.train.processes if run.train else 1,
         "provenance": run.provenance(),
         "plugins": library.wishes(),
     }
@@ -280,7 +281,7 @@ def at_once(comparison: Comparison) -> int:
     settings = [run.train for row in comparison.rows for run in row.runs if run.train]
     if any(device(name).type != "cpu" for name in {train.device for train in settings}):
         return 1
-    return max(1, cores() // max((train.threads for train in settings), default=1))
+    return max(1, cores() // max((train.threads * train.processes for train in settings), default=1))
 
 
 def folder(out: Path, name: str) -> Path:

@@ -251,7 +251,8 @@ class ModelSpec:
 class Train:
     """How a run is trained. Exactly one of `steps` and `tokens` (targets that count) is the budget.
 
-    `batch_size` rows make a batch and `accumulate` batches a step; `threads` are CPU threads of the run's process.
+    `batch_size` rows make a batch and `accumulate` batches a step; `threads` are CPU threads of each of the run's
+    `processes`, which divide the rows of a batch, and under `fsdp` the tensors too.
     """
 
     steps: int | None = None
@@ -267,18 +268,23 @@ class Train:
     device: str = "auto"
     compile: bool = False
     threads: int = 1
+    processes: int = 1
+    parallel: Literal["ddp", "fsdp"] = "ddp"
     eval_every: int | None = None
     log_every: int = 10
     checkpoint_seconds: float = 30.0
 
     def __post_init__(self):
-        at_least = {name: 1 for name in ("steps", "tokens", "batch_size", "accumulate", "threads", "log_every")}
-        at_least |= {"warmup": 0, "eval_every": 1, "checkpoint_seconds": 0}
+        at_least = {name: 1 for name in ("steps", "tokens", "batch_size", "accumulate", "threads", "processes")}
+        at_least |= {"log_every": 1, "warmup": 0, "eval_every": 1, "checkpoint_seconds": 0}
         faults = [
             Fault(f"train.{name} is {value}; it should be at least {low}", (name,))
             for name, low in at_least.items()
             if (value := getattr(self, name)) is not None and value < low
         ]
+        if self.processes > 1 and self.batch_size % self.processes:
+            text = f"train.batch_size is {self.batch_size}; it should be a multiple of the {self.processes} processes"
+            faults.append(Fault(text, ("batch_size",)))
         if (self.steps is None) == (self.tokens is None):
             faults.append(Fault("train needs one budget: either 'steps' or 'tokens'"))
         if not self.lr > 0:

@@ -17,11 +17,15 @@ from .faults import SpecError
 from .parts import Batch
 from .runs import Run, peak_memory
 from .tasks import Task
+from .team import Team
 
 EXPLODED = 3.0
 """A run has diverged when its loss stands at this many times the loss of its first step (at least 1 nat)."""
 NARROW = 256
 """Narrower models lose by bfloat16 on a CPU: the small products of attention outweigh the large ones."""
+
+
+ALONE = Team()
 
 
 class Diverged(Exception):
@@ -54,15 +58,17 @@ def train(
     folder: Run,
     tick: Callable[[dict], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
+    team: Team = ALONE,
 ) -> dict[str, Any]:
     """Train `model` on `task` as `settings` (a `zoo.spec.Train`) say, and leave it at its best weights on dev.
 
     Writes curve, best weights and, while unfinished, the state to resume from into `folder`; if a state is there it
-    goes on from it, to the same bits as a run that never stopped; whoever records the result removes it. `tick` is given every line of the curve; `stop` is
-    asked before each step. Returns `status` (done, diverged or interrupted), `reason` and the parts `train`, `best`
+    goes on from it, to the same bits as a run that never stopped; whoever records the result removes it. `tick` is
+    given every line of the curve; `stop` is asked before each step; `team` are the processes that share the work, each
+    of which calls this. Returns `status` (done, diverged or interrupted), `reason` and the parts `train`, `best`
     and `metrics` of the record. Losses are in nats per target, seconds of wall clock.
     """
-    run = Training(model, task, settings, seed, folder, tick)
+    run = Training(model, task, settings, seed, folder, tick, team)
     run.resume()
     status, reason, metrics = "done", None, {}
     try:
@@ -83,11 +89,16 @@ def train(
 class Training:
     """A run in progress."""
 
-    def __init__(self, model: nn.Module, task: Task, settings, seed: int, folder: Run, tick: Callable[[dict], None]):
+    def __init__(
+        self, model: nn.Module, task: Task, settings, seed: int, folder: Run, tick: Callable[[dict], None], team: Team
+    ):
         self.device = device(settings.device)
         self.precision = precision(settings.precision, self.device, model)
         self.model = model.to(self.device)
-        self.task, self.settings, self.folder, self.tick = task, settings, folder, tick
+        self.task, self.settings, self.folder, self.tick, self.team = task, settings, folder, tick, team
+        if settings.compile:
+            compile_layers(model)
+        self.learner = team.join(self.model, self.device)
         self.steps = n_steps(settings, task)
         self.factor = settings.schedule(steps=self.steps, warmup=settings.warmup)
         self.optimizer = settings.optimizer(params=groups(model))
@@ -95,19 +106,18 @@ class Training:
         self.choices = None if task.choices is None else task.choices.to(self.device)
         self.eval_every = settings.eval_every or max(1, self.steps // 4)
         self.generator = torch.Generator().manual_seed(seed)
-        torch.manual_seed(seed)
+        torch.manual_seed(seed + team.rank)
         self.count = Count()
         self.warm = False
-        if settings.compile:
-            compile_layers(model)
-        self.model.train()
+        self.learner.train()
 
     def until(self, stop: Callable[[], bool]) -> Iterator[int]:
         """The steps that are left, with the state saved every so many seconds, until `stop()`."""
         saved = perf_counter()
-        while self.count.step < self.steps and not stop():
+        while self.count.step < self.steps and not self.team.agreed(stop()):
             yield self.count.step
-            if perf_counter() - saved >= self.settings.checkpoint_seconds and self.count.step < self.steps:
+            due = self.team.agreed(perf_counter() - saved >= self.settings.checkpoint_seconds)
+            if due and self.count.step < self.steps:
                 self.save()
                 saved = perf_counter()
 
@@ -133,11 +143,12 @@ class Training:
         total = sum(float(batch.weight.sum()) for batch in batches)
         nll = penalty = torch.zeros((), device=self.device)
         for batch in batches:
-            part, extra = self.loss(batch.to(self.device))
-            (part / total + extra / len(batches)).backward()
+            part, extra = self.loss(self.team.share(batch).to(self.device))
+            (self.team.size * part / total + extra / len(batches)).backward()
             nll = nll + part.detach()
             penalty = penalty + extra.detach() / len(batches)
-        norm = nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf)
+        nll, penalty = self.team.total(nll), self.team.total(penalty) / self.team.size
+        norm = self.team.full(nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf))
         loss, norm = float(nll) / total, float(norm)
         count.first_loss = loss if count.first_loss is None else count.first_loss
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -156,7 +167,7 @@ class Training:
         """The summed nats of a batch's targets, each as much as it weighs, and the penalties that the parts noted."""
         notes: Notes = []
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            logits = measure.predict(self.model, batch, notes)
+            logits = measure.predict(self.learner, batch, notes)
         return measure.loss(logits, batch, self.choices)[0], measure.penalty(notes)
 
     def tally(self, nll: float, penalty: float, tokens: float, seconds: float) -> None:
@@ -185,14 +196,14 @@ class Training:
 
     def log_dev(self) -> None:
         """Score dev; keep the weights if they are the best so far. A number that is not finite is never the best."""
-        found = self.evaluate("dev")
+        found = self.team.agreed(self.evaluate("dev"))
         self.log(kind="dev", **found)
         name = self.task.metrics[0]
         sign = -1.0 if measure.METRICS[name].better == "higher" else 1.0
         best = self.count.best
         if math.isfinite(found[name]) and (best is None or sign * found[name] < sign * best["dev"][name]):
             self.count.best = {"step": self.count.step, "dev": found}
-            weights.write_model(self.model, self.folder.weights)
+            self.team.write_model(self.model, self.folder.weights)
 
     def evaluate(self, split: str) -> dict[str, float]:
         """Metrics on a split, in float32, leaving no trace: neither the mode of the model nor a random number."""
@@ -205,7 +216,7 @@ class Training:
         """The metrics of the best weights. Raises `Diverged` if no evaluation gave a finite number."""
         if self.count.best is None:
             raise Diverged(f"no finite {self.task.metrics[0]} on dev")
-        weights.read_model(self.model, self.folder.weights)
+        self.team.read_model(self.model, self.folder.weights)
         return {"dev": self.count.best["dev"], "test": self.evaluate("test")}
 
     def log(self, **line: Any) -> None:
@@ -233,10 +244,10 @@ class Training:
         tensors = {f"model.{name}": x for name, x in weights.own_tensors(self.model).items()}
         state, facts = weights.flatten(self.optimizer)
         tensors |= {f"optimizer.{name}": x for name, x in state.items()}
-        tensors |= {"random.torch": torch.get_rng_state(), "random.data": self.generator.get_state()}
+        tensors |= {"random.torch": self.team.each(torch.get_rng_state()), "random.data": self.generator.get_state()}
         if self.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        weights.write_state(self.folder.resume, tensors, {"count": asdict(self.count), "optimizer": facts})
+            tensors["random.cuda"] = self.team.each(torch.cuda.get_rng_state(self.device))
+        self.team.write_state(self.folder.resume, tensors, {"count": asdict(self.count), "optimizer": facts})
 
     def resume(self) -> None:
         """Go on from the saved state if there is one, else begin; the curve continues from there."""
@@ -247,15 +258,22 @@ class Training:
             for key, x in tensors.items():
                 part, _, name = key.partition(".")
                 parts[part][name] = x
-            weights.fill(self.model, parts["model"])
-            weights.unflatten(self.optimizer, parts["optimizer"], facts["optimizer"])
-            torch.set_rng_state(parts["random"]["torch"])
+            self.restore(parts["model"], parts["optimizer"], facts["optimizer"])
+            torch.set_rng_state(self.team.own(parts["random"]["torch"]))
             self.generator.set_state(parts["random"]["data"])
             if "cuda" in parts["random"]:
-                torch.cuda.set_rng_state(parts["random"]["cuda"], self.device)
+                torch.cuda.set_rng_state(self.team.own(parts["random"]["cuda"]), self.device)
             self.count = Count(**facts["count"])
         self.folder.trim(self.count.step if found else -1)
         self.log(kind="start", steps=self.steps)
+
+    def restore(self, model: dict[str, Tensor], optimizer: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Put saved tensors into the model and the optimizer, as far as this process holds them."""
+        own = weights.own_tensors(self.model)
+        weights.fill(self.model, {name: self.team.part(x, own.get(name, x)) for name, x in model.items()})
+        like = {str(i): p for i, p in enumerate(self.params)}
+        held = {name: self.team.part(x, like[name.partition(".")[0]]) for name, x in optimizer.items()}
+        weights.unflatten(self.optimizer, held, facts)
 
 
 def groups(model: nn.Module) -> list[dict]:

@@ -51,7 +51,13 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
         try:
             run.error.unlink(missing_ok=True)
             run.tidy()
-            perform(run, stop, materialise)
+            processes = run.read().get("processes", 1)
+            if processes == 1:
+                perform(run, stop, materialise)
+            else:
+                from .ranks import spread
+
+                spread(run, processes)
             run.tidy()
         except BaseException as error:
             run.error.write_text(traceback.format_exc(), "utf-8")
@@ -60,15 +66,22 @@ def main(folder: str, materialise: Callable[[Mapping[str, Any]], Any] | None = N
     return 0
 
 
-def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any] | None) -> None:
-    record = run.update(status="running", reason=None, machine=machine(), versions=versions())
+def prepare(record: Mapping[str, Any]) -> int:
+    """Set up this process before torch is imported; returns how many threads it has."""
+    threads = record.get("threads", 1)
     offer()
-    threads = record.setdefault("threads", 1)
     keep_pages()
     os.environ |= {"OMP_NUM_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
     import torch
 
     torch.set_num_threads(threads)
+    return threads
+
+
+def perform(run: Run, stop: Callable[[], bool], materialise: Callable | None = None, **given: Any) -> None:
+    """Do a run, and record what came out. `given` goes to the training."""
+    record = run.update(status="running", reason=None, machine=machine(), versions=versions())
+    threads = prepare(record)
     if materialise is None:
         from .runner import materialise
     made = materialise(record)
@@ -83,7 +96,7 @@ def perform(run: Run, stop: Stop, materialise: Callable[[Mapping[str, Any]], Any
     else:
         from .train import train
 
-        run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop))
+        run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop, **given))
 
 
 def offer() -> None:

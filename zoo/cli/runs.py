@@ -25,7 +25,7 @@ def shard_of(ctx: click.Context, param: click.Parameter, value: str) -> Shard:
         raise click.BadParameter(str(error)) from None
 
 
-def short(settings: dict[str, str | None]) -> list[str]:
+def short(settings: dict[str, str | int | None]) -> list[str]:
     """What options stand for, as `--set` takes it."""
     return [f"{path}={value}" for path, value in settings.items() if value]
 
@@ -59,20 +59,22 @@ def plan(
 @SHAPE
 @click.option("--device", help="Short for --set train.device=…: auto, cpu, cuda, ….")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
+@click.option("--nproc", type=click.IntRange(min=1), help="Short for --set train.processes=…: these share each run.")
 @WORKERS
 @click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
 @ALLOW
 @click.pass_context
 def run(
     ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, shape: str | None,
-    device: str | None, precision: str | None, workers: int | None, shard: Shard, allow_failures: bool,
+    device: str | None, precision: str | None, nproc: int | None, workers: int | None, shard: Shard,
+    allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
     from ..runner import at_once, starts, write_comparison, write_trials
 
-    settings = {"shape": shape, "train.device": device, "train.precision": precision}
+    settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
     library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
     workers = workers or at_once(comparison)
