@@ -12,7 +12,9 @@ from zoo import report
 from zoo.cli import main
 from zoo.compare import read_comparison, warnings
 from zoo.library import open_library
+from zoo.merge import merge
 from zoo.runner import write_comparison, write_trials
+from zoo.shard import Shard
 
 ARMS = "models: [{ffn: relu}, {ffn: gelu}]\nseeds: 2\n"
 TUNE = "tune: {lr: [1e-3, 2e-3, 4e-3], seeds: 2}\n"
@@ -170,6 +172,32 @@ def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
     assert "| +4.2 % |" in " ".join(text.split())
     text = report.markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
     assert "Matched in parameters by n_layers, within 0.4 %." in text and "NOT equal" not in text
+
+
+def test_trials_are_of_the_matched_model(tmp_path):
+    found, library = opened(tmp_path, "models: [{ffn: relu}, {ffn: swiglu}]\nmatch: parameters\ntune: {lr: [1, 2]}")
+    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    widths = {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in jobs}
+    assert widths["ffn=relu"] is None and widths["ffn=swiglu"] > 0
+    for job in jobs:
+        score(job.run, 0.5)
+    finals = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    assert {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in finals} == widths
+
+
+def test_shards_agree_on_a_choice_once_they_are_merged(tmp_path):
+    found, library = opened(tmp_path)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for i, out in enumerate(folders, 1):
+        for job in write_trials(found, library, out, "a.yaml", Shard(i, 2)):
+            score(job.run, SCORES[job.name])
+        assert write_comparison(found, library, out, "a.yaml", Shard(i, 2)) == []
+    merge(tmp_path / "runs", folders)
+    jobs = [write_comparison(found, library, tmp_path / "runs", "a.yaml", Shard(i, 2)) for i in (1, 2)]
+    assert [job.name for part in jobs for job in part] == [
+        f"ffn={ffn} · {n}" for n in (0, 1) for ffn in ("relu", "gelu")
+    ]
+    assert [row["tuning"]["chosen"]["lr"] for row in document(tmp_path)["rows"]] == [0.002, 0.004]
 
 
 def test_a_seed_that_chooses_and_is_scored_is_warned_of(tmp_path):
