@@ -180,7 +180,7 @@ def told(home: Path, id: str) -> tuple[dict, list[dict]]:
 
 def table(found: subprocess.CompletedProcess) -> list[str]:
     """The names of the rows and their scores, as printed: speeds differ from run to run."""
-    return re.findall(r"^position=\w+|^n-gram|\d\.\d{3}", found.stdout, re.M)
+    return re.findall(r"^position=\w+(?=  )|^n-gram|\d\.\d{3}", found.stdout, re.M)
 
 
 def test_what_is_loaded_scores_what_was_recorded(home, good, monkeypatch):

@@ -157,7 +157,7 @@ def reported(tmp_path, **changes):
 
 def test_a_report_shows_the_trials_and_what_they_leave_open(tmp_path):
     text = report.markdown(reported(tmp_path))
-    assert "Tuned: lr, 3 values for every row, chosen on dev with seed 1000, 1001." in text
+    assert "Tuned: lr, 3 choices for every row, chosen on dev with seed 1000, 1001." in text
     assert "ffn=gelu: lr 0.004 is the largest value tried; a better may lie beyond." in text
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "(chosen)" in line]
     assert ["ffn=relu", "0.500", "0.600 (chosen)", "0.200"] in lines

@@ -35,7 +35,7 @@ def _tuned(table: Table) -> list[str]:
     rows = [row for row in table.rows if row.tuning]
     each, seeds = len(rows[0].tuning["trials"]), [run["seed"] for run in trials[0]["runs"]]
     named = ", ".join(trials[0]["values"])
-    line = f"Tuned: {named}, {each} values for every row, chosen on dev with seed {', '.join(map(str, seeds))}"
+    line = f"Tuned: {named}, {each} choices for every row, chosen on dev with seed {', '.join(map(str, seeds))}"
     lost = [trial for trial in trials if trial["status"] not in (None, "done")]
     return [f"{line}; {len(lost)} of {len(trials)} trials ended without a score." if lost else f"{line}."]
 
