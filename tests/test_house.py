@@ -18,6 +18,7 @@ CORE = sorted((ROOT / "zoo").rglob("*.py"))
 OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
 TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").rglob("*") if path.is_file())
 TABLES = sorted((ROOT / "plugins" / "checkpoints").glob("*.yaml"))
+PAGE = sorted((ROOT / "zoo" / "report").glob("page.*"))
 BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(
@@ -144,7 +145,7 @@ def test_the_wheel_holds_the_tree(tmp_path):
         assert wheel.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
         points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
         assert b"[zoo]\nbuiltin = zoo_plugins" in wheel.read(points)
-    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES)} | {"zoo/registry.yaml"}
+    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES, *PAGE)} | {"zoo/registry.yaml"}
     assert held == {re.sub("^plugins/", "zoo_plugins/", name) for name in there}
 
 

@@ -129,7 +129,7 @@ def test_any_number_of_rows_and_runs_will_do(tmp_path, rows):
     given = table(tmp_path, rows, baseline="a")
     for form in (report.plain, report.markdown, report.csv, report.json, lambda given: shown(given, 80)):
         assert all(name in form(given) for name in rows)
-    assert len(report.write(given, tmp_path / "there", say=lambda line: None)) == 4
+    assert len(report.write(given, tmp_path / "there", say=lambda line: None)) == 5
 
 
 def test_an_unknown_comparison_names_those_that_are_there(tmp_path):
@@ -384,7 +384,9 @@ def test_write_leaves_every_form_and_nothing_else(tmp_path):
     points = [{"kind": "dev", "step": step, "bpb": 3.0 - step / 100} for step in (0, 50, 100)]
     given = table(tmp_path, {"a|b": [run(s, 2.0, curve=points) for s in range(2)], "$r_$": [run(0, 1.6, train=None)]})
     paths = report.write(given, tmp_path / "sweep")
-    assert [path.name for path in paths] == ["report.md", "report.txt", "report.csv", "report.json", "curves.png"]
+    assert [path.name for path in paths] == [
+        "report.md", "report.html", "report.txt", "report.csv", "report.json", "curves.png",
+    ]  # fmt: skip
     assert {path.name for path in (tmp_path / "sweep").iterdir()} == {"comparison.json", *(path.name for path in paths)}
     assert "![Curves on dev](curves.png)" in paths[0].read_text()
     before = [path.read_bytes() for path in paths]
@@ -415,7 +417,7 @@ def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch):
     said = []
     paths = report.write(given, tmp_path / "sweep", said.append)
     assert said == ["no picture: matplotlib is missing; pip install 'transformer-zoo[plots]'"]
-    assert len(paths) == 4 and not (tmp_path / "sweep" / "curves.png").exists()
+    assert len(paths) == 5 and not (tmp_path / "sweep" / "curves.png").exists()
     assert "curves.png" not in paths[0].read_text()
 
 

@@ -54,6 +54,11 @@ class Library:
         listed = {key: [str(v) for v in self.discovery.get(key, ())] for key in ("files", "disable")}
         return {**listed, "plugins": self.discovery.get("plugins", True)}
 
+    @property
+    def overrides(self) -> list[str]:
+        """What `--set` has put in place, in its own words."""
+        return list(dict.fromkeys(getattr(self.documents[0], "paths", {}).values()))
+
     def reader(self) -> Reader:
         return Reader(self.registry, Node(self.defaults()))
 

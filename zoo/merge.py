@@ -47,7 +47,8 @@ def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, Any]]:
-    """The comparisons of all folders by name, which may come from files of different paths."""
+    """The comparisons of all folders by name, which may come from files of different paths, or with other `--set`s
+    that come to the same."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for place in places:
         paths = sorted(place.glob("*/comparison.json"))
@@ -56,7 +57,7 @@ def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, A
         for path in paths:
             if (document := read(path, faults)) is not None:
                 first, known = found.setdefault(path.parent.name, (path, document))
-                if {**known, "file": None} != {**document, "file": None}:
+                if {**known, "file": None, "sets": None} != {**document, "file": None, "sets": None}:
                     faults.append(Fault(f"{first} and {path} are of one name, and not the same comparison"))
     return {name: document for name, (_, document) in found.items()}
 

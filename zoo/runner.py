@@ -200,7 +200,7 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
     """
     known: dict = {}
     comparison = settled(matched(comparison, known, library.registry), known, out)
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file))
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
     rows = [(row.name, row.settled) for row in comparison.rows]
     return lined_up(rows, known, library, out, shard)
 
@@ -209,7 +209,7 @@ def write_trials(comparison: Comparison, library: Library, out: Path, file: str,
     """The same with the trials in place of the runs: `write_comparison` chooses once they have ended."""
     known: dict = {}
     comparison = settled(matched(comparison, known, library.registry), known, out)
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file))
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
     return lined_up(trials(comparison), known, library, out, shard)
 
 
@@ -241,7 +241,7 @@ def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
     return 1 + record["model"]["flops_per_token"] * tokens
 
 
-def summary(comparison: Comparison, known: dict, file: str) -> dict[str, Any]:
+def summary(comparison: Comparison, known: dict, file: str, library: Library) -> dict[str, Any]:
     """The record of a comparison: its rows, and what ranks them."""
     first = comparison.rows[0].runs[0]
     name = first.make_task().metrics[0]
@@ -249,6 +249,7 @@ def summary(comparison: Comparison, known: dict, file: str) -> dict[str, Any]:
         "format": 1,
         "name": comparison.name,
         "file": file,
+        "sets": library.overrides,
         "task": first.task.name,
         "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
         "select": "best dev",

@@ -107,7 +107,7 @@ def reported(out: Path, names: Sequence[str]) -> None:
 
     report.main(out, names, "terminal")
     for name in names:
-        for what, file in (("report", "report.md"), ("picture", "curves.png")):
+        for what, file in (("report", "report.md"), ("page", "report.html"), ("picture", "curves.png")):
             if (path := out / name / file).exists():
                 click.echo(f"{what}: {path}")
 

@@ -11,17 +11,18 @@ from rich.console import Console
 from ..faults import SpecError
 from ..runs import replace
 from .formats import csv, json, markdown, plain
+from .html import html
 from .picture import NoPicture, picture
 from .table import Mean, Metric, Row, Run, Table, comparisons, read
 from .terminal import terminal
 
 __all__ = [
-    "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv", "json", "main", "markdown",
-    "picture", "plain", "read", "terminal", "write",
+    "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv", "html", "json", "main",
+    "markdown", "picture", "plain", "read", "terminal", "write",
 ]  # fmt: skip
 
 FORMATS: dict[str, Callable[[Table], object]] = {
-    "terminal": terminal, "markdown": markdown, "plain": plain, "csv": csv, "json": json,
+    "terminal": terminal, "markdown": markdown, "plain": plain, "csv": csv, "json": json, "html": html,
 }  # fmt: skip
 
 
@@ -41,7 +42,8 @@ def write(table: Table, folder: Path, say: Callable[[str], None] = warnings.warn
         curves.unlink(missing_ok=True)
         say(str(reason))
     written = []
-    for suffix, body in {"md": text, "txt": plain(table), "csv": csv(table), "json": json(table)}.items():
+    forms = {"md": text, "html": html(table), "txt": plain(table), "csv": csv(table), "json": json(table)}
+    for suffix, body in forms.items():
         written.append(folder / f"report.{suffix}")
         replace(written[-1], lambda path, body=body: path.write_bytes(body.encode("utf-8", "backslashreplace")))
     return written + drawn

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from .table import Row, Table
-from .verdict import phrase, rule
+from .verdict import phrase, rule, told
 
 if TYPE_CHECKING:
     from ..statistics import Verdict
@@ -58,6 +58,12 @@ class Effect:
     @property
     def against(self) -> str:
         return ", ".join(str(value) for _, value in self.contrast.against)
+
+
+def sentence(effect: Effect, unit: str) -> str:
+    """One sentence on what a slot, or two of them, does."""
+    over = f"over {effect.contrast.settings} setting{'' if effect.contrast.settings == 1 else 's'} of the rest"
+    return f"{effect.name} in place of {effect.against}, {over}: {told(effect.verdict, effect.phrase, unit)}"
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from tabulate import tabulate
 from ..runs import strict
 from . import fairness, units
 from .caption import caption, footnotes, title
-from .effects import Effect, effects
+from .effects import Effect, effects, sentence
+from .method import method
 from .pareto import COSTS, fronts
-from .table import FORMAT, Mean, Row, Table
+from .table import FORMAT, Mean, Row, Run, Table
 from .verdict import Finding, findings, rule, sentences
 
 FIGURES = ("p", "p_holm", "improvement", "detectable", "more")
@@ -27,23 +28,24 @@ LONGEST = 200  # characters of a reason in a table; CSV and JSON hold all of it
 @dataclass(frozen=True)
 class Column:
     """`priority` 1 is the last to go where there is no room; `breaks` says where lines may: at "commas", between
-    "words" or "anywhere"."""
+    "words" or "anywhere". `value` is the number that `text` stands for, where it stands for one."""
 
     head: str
     text: Callable[[Any], str]
     priority: int
     right: bool = True
     breaks: str = ""
+    value: Callable[[Any], float | None] | None = None
 
 
 EFFECT = (
     Column("effect of", lambda effect: flat(effect.name), 1, right=False, breaks="words"),
     Column("against", lambda effect: flat(effect.against), 5, right=False, breaks="commas"),
-    Column("difference [95 %]", lambda effect: units.between(effect.verdict), 2),
-    Column("p", lambda effect: units.chance(effect.verdict.p_holm), 4),
+    Column("difference [95 %]", lambda effect: units.between(effect.verdict), 2, value=lambda e: e.verdict.mean),
+    Column("p", lambda effect: units.chance(effect.verdict.p_holm), 4, value=lambda effect: effect.verdict.p_holm),
     Column("verdict", lambda effect: effect.phrase, 3, right=False, breaks="words"),
-    Column("settings", lambda effect: str(effect.contrast.settings), 7),
-    Column("seeds", lambda effect: str(effect.verdict.n), 6),
+    Column("settings", lambda effect: str(effect.contrast.settings), 7, value=lambda e: e.contrast.settings),
+    Column("seeds", lambda effect: str(effect.verdict.n), 6, value=lambda effect: effect.verdict.n),
 )
 """The columns of the small tables."""
 
@@ -52,23 +54,24 @@ def columns(table: Table) -> list[Column]:
     """The columns that say something about at least one row."""
     name = table.metric.name
     plain = all(row.status == "done" for row in table.rows)
-    several = [Column("test loss", lambda row: units.mean(row.loss), 12)] if name != "loss" else []
+    loss = Column("test loss", lambda row: units.mean(row.loss), 12, value=lambda row: _mean(row.loss))
+    several = [loss] if name != "loss" else []
     found, best = findings(table), fronts(table)
     every = [
         Column("variant", lambda row: flat(row.name), 1, right=False, breaks="anywhere"),
         Column("what differs", lambda row: flat(differs(row.differs)), 10, right=False, breaks="commas"),
-        Column("parameters", lambda row: units.count(row.parameters), 6),
-        Column("FLOPs/token", lambda row: units.flops(row.flops_per_token), 11),
-        Column("mismatch", fairness.mismatch, 10),
-        Column(f"test {flat(name)}", lambda row: units.mean(row.test), 2),
+        Column("parameters", lambda row: units.count(row.parameters), 6, value=lambda row: row.parameters),
+        Column("FLOPs/token", lambda row: units.flops(row.flops_per_token), 11, value=lambda row: row.flops_per_token),
+        Column("mismatch", fairness.mismatch, 10, value=lambda row: row.match and row.match["mismatch"]),
+        Column(f"test {flat(name)}", lambda row: units.mean(row.test), 2, value=lambda row: _mean(row.test)),
         *several,
-        Column("difference [95 %]", lambda row: _difference(table, row, found), 4),
-        Column("p", lambda row: _p(found.get(row.name)), 7),
+        Column("difference [95 %]", lambda row: _difference(table, row, found), 4, value=lambda r: _mean(r.difference)),
+        Column("p", lambda row: units.chance(_p(found.get(row.name))), 7, value=lambda row: _p(found.get(row.name))),
         Column("verdict", lambda row: _phrase(found.get(row.name)), 5, right=False, breaks="words"),
-        Column("epochs", lambda row: units.epochs(row.epochs), 13),
-        Column("tokens/s", lambda row: units.rate(row.tokens_per_second), 8),
-        Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 14),
-        Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 9),
+        Column("epochs", lambda row: units.epochs(row.epochs), 13, value=lambda row: row.epochs),
+        Column("tokens/s", lambda row: units.rate(row.tokens_per_second), 8, value=lambda row: row.tokens_per_second),
+        Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 14, value=lambda r: r.peak_memory_bytes),
+        Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 9, value=lambda r: r.kv_bytes_per_token),
         Column("Pareto", lambda row: _best(best, row), 15, right=False, breaks="commas"),
         Column("status", status, 16 if plain else 3, right=False, breaks="commas"),
     ]
@@ -83,8 +86,12 @@ def _difference(table: Table, row: Row, found: Mapping[str, Finding]) -> str:
     return units.signed(row.difference.mean) if row.difference else ""
 
 
-def _p(finding: Finding | None) -> str:
-    return units.chance(finding.verdict.p_holm) if finding and finding.verdict else ""
+def _p(finding: Finding | None) -> float | None:
+    return finding.verdict.p_holm if finding and finding.verdict else None
+
+
+def _mean(value: Mean | None) -> float | None:
+    return value and value.mean
 
 
 def _phrase(finding: Finding | None) -> str:
@@ -105,15 +112,15 @@ def status(row: Row) -> str:
 
 def differs(values: Mapping[str, Any]) -> str:
     """Choices as in YAML without its quotes: `slot: name (option: value), slot: [name, name]`."""
-    return ", ".join(f"{path}: {_value(value)}" for path, value in values.items())
+    return ", ".join(f"{path}: {spelled(value)}" for path, value in values.items())
 
 
-def _value(value: Any) -> str:
+def spelled(value: Any) -> str:
     if isinstance(value, Mapping):
         name, rest = value.get("name"), differs({k: v for k, v in value.items() if k != "name"})
         return f"{{{rest}}}" if name is None else f"{name} ({rest})" if rest else str(name)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(spelled, value))}]"
     return value if isinstance(value, str) else json_file.dumps(value)
 
 
@@ -132,7 +139,7 @@ def plain(table: Table) -> str:
     """Plain text, the reasons beside the status."""
     head, cells, align = _grid(table, str)
     body = tabulate(cells, head, "simple", disable_numparse=True, colalign=align if cells else None)
-    blocks = [[title(table)], sentences(table), caption(table)]
+    blocks = [[title(table)], against(table), sentences(table), caption(table)]
     blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
     blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in small_tables(table).items()]
     blocks += [_sensitivity(table, flat, "simple"), "\n".join(map(flat, footnotes(table)))]
@@ -145,10 +152,22 @@ def markdown(table: Table) -> str:
     body = tabulate(cells, head, "pipe", disable_numparse=True, colalign=align if cells else None)
     notes = "\n".join(f"- {_prose(line)}" for line in footnotes(table))
     verdicts = "\n".join(f"- {_prose(line)}" for line in sentences(table))
-    parts = [f"# {_prose(title(table))}", verdicts, " ".join(map(_prose, caption(table))), body]
+    parts = [f"# {_prose(title(table))}", *_gate(table), verdicts, " ".join(map(_prose, caption(table))), body]
     parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in small_tables(table).items()]
     parts += [_sensitivity(table, _prose, "pipe"), notes]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _gate(table: Table) -> list[str]:
+    if (gate := table.gate) is None:
+        return []
+    changes = "\n".join(f"- {_prose(str(change))}" for change in gate.changes)
+    return [f"**{_prose(gate.head)}**", changes, " ".join(map(_prose, gate.notes))]
+
+
+def against(table: Table) -> list[str]:
+    """How the table stands against an earlier report, if it is held against one."""
+    return table.gate.lines if table.gate else []
 
 
 def small_tables(table: Table) -> dict[str, tuple[Effect, ...]]:
@@ -196,8 +215,10 @@ def csv(table: Table) -> str:
     buffer = io.StringIO()
     writer = csv_file.writer(buffer, lineterminator="\n")
     found = findings(table)
-    records = [_record(row, found.get(row.name)) for row in table.rows]
-    writer.writerow(_record(Row("", {}, (), ""), None))
+    became = {each.name: each.kind for each in table.gate.changes} if table.gate else {}
+    earlier = {row.name: {"earlier": became[row.name]} if became else {} for row in table.rows}
+    records = [_record(row, found.get(row.name)) | earlier[row.name] for row in table.rows]
+    writer.writerow([*_record(Row("", {}, (), ""), None), *(["earlier"] if became else [])])
     writer.writerows([[_safe(value) for value in record.values()] for record in records])
     return buffer.getvalue()
 
@@ -250,23 +271,36 @@ def json(table: Table) -> str:
         "select": table.select,
         "baseline": table.baseline,
         "rule": asdict(rule(table)),
+        "earlier": _earlier(table),
         "verdicts": sentences(table),
         "caption": caption(table),
         "footnotes": footnotes(table),
+        "method": method(table),
         "rows": [_entry(row, found.get(row.name), best) for row in table.rows],
         "effects": {
-            "main": [_effect(effect) for effect in slots.main],
-            "interactions": [_effect(effect) for effect in slots.interactions],
+            "main": [_effect(effect, table.metric.name) for effect in slots.main],
+            "interactions": [_effect(effect, table.metric.name) for effect in slots.interactions],
             "why_not": slots.why_not,
         },
     }
     return json_file.dumps(strict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _earlier(table: Table) -> dict[str, Any] | None:
+    """How the table stands against an earlier report, row by row."""
+    if (gate := table.gate) is None:
+        return None
+    rows = [{"name": each.name, "became": each.kind, "text": each.text} | (asdict(each.verdict) if each.verdict else {})
+            for each in gate.changes]  # fmt: skip
+    head = {"source": gate.baseline.source, "summary": gate.summary, "code": gate.code, "fail_on": gate.fail_on}
+    return {**head, "threshold": gate.threshold, "notes": gate.notes, "rows": rows}
+
+
+def _effect(effect: Effect, unit: str) -> dict[str, Any]:
     contrast, verdict = effect.contrast, effect.verdict
     sides = {"values": dict(contrast.values), "against": dict(contrast.against)}
-    return {**sides, "settings": contrast.settings, "lost": contrast.lost, **asdict(verdict), "phrase": effect.phrase}
+    return {**sides, "settings": contrast.settings, "lost": contrast.lost, **asdict(verdict), "phrase": effect.phrase,
+            "sentence": sentence(effect, unit), "differences": contrast.differences}  # fmt: skip
 
 
 def _verdict(finding: Finding) -> dict[str, Any]:
@@ -288,5 +322,11 @@ def _entry(row: Row, finding: Finding | None, best: Mapping[str, list[str]]) -> 
         "seeds": {"done": row.done, "planned": len(row.runs)},
         "kernel": {"requested": requested, "effective": effective},
         "provenance": list({(part.get("slot"), part.get("name")): part for part in parts}.values()),
-        "runs": [{k: getattr(run, k) for k in ("seed", "id", "status", "reason", "dev", "test")} for run in row.runs],
+        "runs": [_run(run) for run in row.runs],
     }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    entry = {key: getattr(run, key) for key in ("seed", "id", "status", "reason", "dev", "test")}
+    curve = [{key: value for key, value in point.items() if key != "kind"} for _, point in run.curve]
+    return {**entry, "train_seconds": run.fact("train", "seconds"), "curve": curve}

@@ -41,10 +41,7 @@ class Curve:
 
 def picture(table: Table, path: Path) -> None:
     """Draw the dev curves of `table` into a PNG file. Raises `NoPicture` if there is nothing to draw or draw with."""
-    name = table.metric.name
-    if not any(name in point for row in table.rows for run in row.runs for _, point in run.curve):
-        name = "loss"
-    curves = [curve for row in table.rows if (curve := _curve(row, name))]
+    name, curves = curves_of(table)
     if not curves:
         raise NoPicture("no picture: no run has a curve yet")
     try:
@@ -57,11 +54,19 @@ def picture(table: Table, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     drawn = curves[:DRAWN]
-    _frame(axes, table, name, _how(drawn, len(curves)))
+    _frame(axes, table, name, how(drawn, len(curves)))
     _draw(axes, drawn, levels)
     _zoom(axes, drawn, levels)
     _label(axes, drawn, levels)
     figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def curves_of(table: Table) -> tuple[str, list[Curve]]:
+    """The score that was taken on dev, else the loss, and each row's line of it."""
+    name = table.metric.name
+    if not any(name in point for row in table.rows for run in row.runs for _, point in run.curve):
+        name = "loss"
+    return name, [curve for row in table.rows if (curve := _curve(row, name))]
 
 
 def _curve(row: Row, name: str) -> Curve | None:
@@ -78,7 +83,7 @@ def _curve(row: Row, name: str) -> Curve | None:
     return Curve(row, tuple(steps), *bands, tuple(tuple(points.items()) for points in lost))
 
 
-def _how(drawn: list[Curve], n_rows: int) -> str:
+def how(drawn: list[Curve], n_rows: int) -> str:
     """What the lines are."""
     parts = [f"the best {len(drawn)} of {n_rows} rows"] if n_rows > len(drawn) else []
     if any(curve.low != curve.high for curve in drawn):
@@ -117,15 +122,24 @@ def _look(number: int) -> dict[str, str]:
 
 
 def _zoom(axes, curves: list[Curve], levels: Mapping[str, float]) -> None:
-    """Leave the first fifth of training out of the vertical range: there all curves fall alike and dwarf the rest."""
+    low, high, right = window(curves, levels)
+    axes.set_ylim(low, high)
+    axes.set_xlim(0, right)
+
+
+def window(curves: list[Curve], levels: Mapping[str, float]) -> tuple[float, float, float]:
+    """The lowest and the highest value in view, and the last step.
+
+    The first fifth of training is left out of the vertical range: there all curves fall alike and dwarf the rest.
+    """
     last = max(curve.end[0] for curve in curves)
     points = [point for curve in curves for point in zip(curve.steps, curve.mean, strict=True)]
     points = points or [point for curve in curves for points in curve.lost for point in points]
     values = [value for step, value in points if step >= last / 5] or [value for _, value in points]
     values += levels.values()
+    values += [side[-1] for curve in curves if curve.steps for side in (curve.low, curve.high) if len(curves) <= BANDS]
     margin = 0.06 * (max(values) - min(values)) or 0.1
-    axes.set_ylim(min(values) - margin, max(values) + margin)
-    axes.set_xlim(0, last or 1)
+    return min(values) - margin, max(values) + margin, last or 1
 
 
 def _label(axes, curves: list[Curve], levels: Mapping[str, float]) -> None:

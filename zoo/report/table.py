@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..faults import SpecError, nearest
 from ..runs import Run as Folder
+
+if TYPE_CHECKING:
+    from .gate import Gate
 
 FORMAT = 1
 
@@ -129,7 +132,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A comparison: rows with a finite score first, the better first, then the others as they were declared."""
+    """A comparison: rows with a finite score first, the better first, then the others as they were declared.
+
+    `file` and `sets` are what `zoo run` was given; `gate` is there where an earlier report is compared to.
+    """
 
     name: str
     task: str
@@ -139,6 +145,9 @@ class Table:
     select: str = "best dev"
     test: str = "sign-flip"
     margin: float | None = None
+    file: str = ""
+    sets: tuple[str, ...] = ()
+    gate: Gate | None = None
 
     @property
     def base(self) -> Row | None:
@@ -185,7 +194,7 @@ def _table(out: Path, document: Mapping[str, Any]) -> Table:
     for entry in document["rows"]:
         rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
-    given = {key: document[key] for key in ("baseline", "select", "test", "margin") if key in document}
+    given = {key: document[key] for key in ("baseline", "select", "test", "margin", "file", "sets") if key in document}
     table = Table(document["name"], document["task"], metric, tuple(rows), **given)
     return replace(table, rows=tuple(replace(row, difference=Mean.of(table.differences(row).values())) for row in rows))
 

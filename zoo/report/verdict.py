@@ -133,14 +133,18 @@ def _sentence(table: Table, finding: Finding) -> str:
         why = "no seed has a score on both sides" if row.test else row.status if ended else ""
         return f"{row.name}: no verdict: {why}." if why else ""
     lost = f" {_survivors(finding)}" if finding.lost else ""
+    return f"{row.name}: {told(verdict, phrase(verdict), unit, f' than {base}')}{lost}"
+
+
+def told(verdict: Verdict, said: str, unit: str, than: str = "") -> str:
+    """What was said of a difference, with the figures that it rests on."""
     figures = [f"p = {units.chance(verdict.p_holm)}"]
     if verdict.low is not None:
         figures.insert(0, f"95 % interval {units.signed(verdict.low)} to {units.signed(verdict.high)}")
     if verdict.word in ("better", "worse"):
-        by = f"{verdict.word} than {base} by {units.score(abs(verdict.mean))} {unit}"
-        return f"{row.name}: {by} ({', '.join(figures)}).{lost}"
+        return f"{said}{than} by {units.score(abs(verdict.mean))} {unit} ({', '.join(figures)})."
     figures.insert(0, f"difference {units.signed(verdict.mean)} {unit}")
-    return f"{row.name}: {phrase(verdict)} ({', '.join(figures)}).{lost}"
+    return f"{said} ({', '.join(figures)})."
 
 
 def _survivors(finding: Finding) -> str:

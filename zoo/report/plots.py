@@ -1,0 +1,306 @@
+"""The pictures of the page: differences with their intervals, curves on dev, and quality against cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import units
+from .effects import Effect
+from .markup import Markup, join, tag
+from .pareto import COSTS, fronts
+from .picture import BANDS, COLOURS, DRAWN, Curve, curves_of, how, window
+from .svg import Scale, frame, path, percent, stretched
+from .table import Row, Table
+from .verdict import findings, rule
+
+if TYPE_CHECKING:
+    from ..statistics import Verdict
+
+HIGH = 28  # pixels of a line in the picture of differences
+MIDDLE = HIGH / 2
+POINTS = 60  # of a curve; as many as anyone can see
+DOTS = 12  # of those, the ones that say their value
+WIDE = 2.5  # intervals may be so much wider than the differences before they are cut
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A difference to be drawn: of whom, over which seeds, and what it comes to."""
+
+    name: str
+    verdict: Verdict
+    phrase: str
+    seeds: Mapping[str, float]
+
+    @property
+    def said(self) -> str:
+        return f"{units.between(self.verdict)}: {self.phrase}"
+
+
+def bars(table: Table) -> list[Bar]:
+    """The rows that a verdict was reached on."""
+    out = []
+    for finding in findings(table).values():
+        if finding.verdict:
+            seeds = {f"seed {seed}": value for seed, value in table.differences(finding.row).items()}
+            out.append(Bar(finding.row.name, finding.verdict, finding.phrase, seeds))
+    return out
+
+
+def effect_bars(found: Iterable[Effect]) -> list[Bar]:
+    """Effects of slots; a dot is a seed, averaged over settings."""
+    out = []
+    for effect in found:
+        seeds = {f"pair {number}": value for number, value in enumerate(effect.contrast.differences, 1)}
+        name = f"{effect.name} in place of {effect.against}"
+        out.append(Bar(name, effect.verdict, effect.phrase, seeds))
+    return out
+
+
+def differences(table: Table, drawn: Sequence[Bar]) -> Markup | None:
+    """Each difference on a line of its own with its interval and its seeds, zero being the baseline."""
+    if not drawn:
+        return None
+    margin = rule(table).margin
+    scale = _reach(drawn, margin)
+    band = tag(
+        "rect", class_="margin", x=percent(scale(-margin)), y="0", height="100%",
+        width=percent(scale(margin) - scale(-margin)),
+    )  # fmt: skip
+    ground = join([band, _upright(scale(0.0), "zero")])
+    lines = [
+        tag(
+            "li",
+            tag("span", bar.name, class_="name"),
+            tag("svg", ground, _bar(bar, scale), role="group", aria_label=f"{bar.name}: {bar.said}", height=HIGH),
+            tag("span", tag("b", bar.phrase), " ", tag("span", units.between(bar.verdict)), class_="said"),
+        )
+        for bar in drawn
+    ]
+    left, right = ("better", "worse") if table.metric.better == "lower" else ("worse", "better")
+    ticks = [tag("text", name, x=percent(share), y="1.1em") for share, name in scale.labels()]
+    axis = tag("svg", *ticks, _upright(scale(0.0), "zero", "4"), aria_hidden="true", height=24)
+    sides = tag("span", tag("span", f"← {left}"), tag("span", f"{right} →"), class_="sides")
+    return tag("ol", *lines, tag("li", axis, sides, class_="axis", aria_hidden="true"), class_="bars")
+
+
+def _reach(drawn: Sequence[Bar], margin: float) -> Scale:
+    """A scale for all seeds; an interval that is much wider is cut, since it would leave them no room."""
+    values = [0.0, margin, -margin, *(value for bar in drawn for value in (bar.verdict.mean, *bar.seeds.values()))]
+    widest = WIDE * max(map(abs, values))
+    bounds = [bound for bar in drawn for bound in (bar.verdict.low, bar.verdict.high) if bound is not None]
+    values += [min(max(bound, -widest), widest) for bound in bounds]
+    low, high = min(values), max(values)
+    more = 0.06 * (high - low) or 1.0
+    return Scale(low - more, high + more)
+
+
+def _upright(share: float, kind: str, height: str = "100%") -> Markup:
+    return tag("line", class_=kind, x1=percent(share), x2=percent(share), y1="0", y2=height)
+
+
+def _bar(bar: Bar, scale: Scale) -> Markup:
+    """The interval below, the seeds on it, and the mean above all."""
+    verdict, parts = bar.verdict, []
+    if verdict.low is not None:
+        ends = [(verdict.low, max(scale(verdict.low), 0.0)), (verdict.high, min(scale(verdict.high), 1.0))]
+        (_, left), (_, right) = ends
+        parts.append(tag("line", class_="interval", x1=percent(left), x2=percent(right), y1=MIDDLE, y2=MIDDLE))
+        for (bound, share), cut in zip(ends, ("‹", "›"), strict=True):
+            whole = 0 <= scale(bound) <= 1
+            cap = tag("line", class_="cap", x1=percent(share), x2=percent(share), y1=MIDDLE - 5, y2=MIDDLE + 5)
+            parts.append(cap if whole else tag("text", cut, class_="cut", x=percent(share), y=MIDDLE, dy="0.32em"))
+    for name, value in bar.seeds.items():
+        title = tag("title", f"{bar.name}, {name}: {units.signed(value)}")
+        parts.append(tag("circle", title, class_="seed", cx=percent(scale(value)), cy=MIDDLE, r=3))
+    sure = "sure" if verdict.word in ("better", "worse") else "open"
+    place, title = percent(scale(verdict.mean)), tag("title", f"{bar.name}: {bar.said}")
+    parts.append(tag("circle", title, class_=f"mean {sure} point", cx=place, cy=MIDDLE, r=6))
+    return join(parts)
+
+
+def curves(table: Table) -> Markup | None:
+    """Means on dev over the seeds with a band from the lowest to the highest, and what each line is."""
+    name, every = curves_of(table)
+    if not every:
+        return None
+    drawn = every[:DRAWN]
+    levels = {row.name: row.dev.mean for row in table.rows if row.reference and row.dev and name == table.metric.name}
+    low, high, right = window(drawn, levels)
+    x, y = Scale(0, right), Scale(low, high)
+    lines = [_series(curve, number, x, y, len(drawn) <= BANDS) for number, curve in enumerate(drawn)]
+    lines += [_level(name, value, y) for name, value in levels.items()]
+    unit = {table.metric.name: table.metric.unit, "loss": "nats per token"}.get(name)
+    axes = ("training step", f"dev {name} ({unit})" if unit else f"dev {name}")
+    picture = frame(x, y, axes, join(lines), f"dev {name} by training step, one line for each row")
+    said = tag("p", f"{how(drawn, len(every))}.", class_="note") if how(drawn, len(every)) else ""
+    return join([tag("div", picture, _legend(drawn, levels, y), class_="beside"), said])
+
+
+def _look(number: int) -> str:
+    return f"c{number % len(COLOURS)} s{number // len(COLOURS)}"
+
+
+def _series(curve: Curve, number: int, x: Scale, y: Scale, banded: bool) -> Markup:
+    kept = thinned(range(len(curve.steps)), POINTS)
+    paths, points = [], []
+    if banded and curve.low != curve.high:
+        around = [*((n, curve.high[n]) for n in kept), *((n, curve.low[n]) for n in reversed(kept))]
+        paths.append(tag("path", class_="band", d=path(((x(curve.steps[n]), y(v)) for n, v in around), "Z")))
+    if len(kept) > 1:
+        paths.append(tag("path", class_="line", d=path((x(curve.steps[n]), y(curve.mean[n])) for n in kept)))
+    for n in thinned(kept, DOTS):
+        spread = "" if curve.low[n] == curve.high[n] else f", from {_score(curve.low[n])} to {_score(curve.high[n])}"
+        points.append(_point(x, y, (curve.steps[n], curve.mean[n]), curve.row.name, spread))
+    for lost in curve.lost:
+        kept = thinned(lost, POINTS)
+        paths.append(tag("path", class_="line lost", d=path((x(step), y(value)) for step, value in kept)))
+        points.append(_point(x, y, lost[-1], f"{curve.row.name}, a run that did not reach the end", kind="lost"))
+    return tag("g", stretched(*paths), *points, class_=f"series {_look(number)}", data_row=curve.row.name)
+
+
+def _point(x: Scale, y: Scale, at: tuple[int, float], name: str, rest: str = "", kind: str = "") -> Markup | None:
+    """A dot that says its value; one out of view could not be pointed at."""
+    step, value = at
+    if not 0 <= y(value) <= 1:
+        return None
+    title = tag("title", f"{name}, step {step:,}: {_score(value)}{rest}")
+    place = {"cx": percent(x(step)), "cy": percent(1 - y(value))}
+    return tag("circle", title, class_=f"point {kind}".rstrip(), **place, r=3)
+
+
+def sensitivity(table: Table) -> list[Markup]:
+    """How the score on dev hangs on each setting that trials chose."""
+    tuned = [row for row in table.rows if (row.tuning or {}).get("trials")]
+    settings = dict.fromkeys(path for row in tuned for trial in row.tuning["trials"] for path in trial["values"])
+    return [picture for name in settings if (picture := _setting(table, name, tuned))]
+
+
+def _setting(table: Table, name: str, tuned: Sequence[Row]) -> Markup | None:
+    """A line for each row through the best score at each value of one setting, whatever the others were."""
+    found = [(row, best) for row in tuned if (best := _best_by(table, row, name))][:DRAWN]
+    points = [point for _, best in found for point in best.items()]
+    if len({value for value, _ in points}) < 2:
+        return None
+    x, y = (Scale.around(side) for side in zip(*points, strict=True))
+    drawn = [_trials(row, name, best, _look(number), x, y) for number, (row, best) in enumerate(found)]
+    axes = (name, f"dev {table.metric.name}, {table.metric.better} is better")
+    picture = frame(x, y, axes, join(drawn), f"dev {table.metric.name} by {name}, one line for each row")
+    key = tag("ul", *(_chosen(row, name, _look(number)) for number, (row, _) in enumerate(found)), class_="legend")
+    return tag("section", tag("h3", f"{name}, as tried for each row"), tag("div", picture, key, class_="beside"))
+
+
+def _best_by(table: Table, row: Row, name: str) -> dict[float, float]:
+    """The best score on dev at each value of a setting, in its order."""
+    found: dict[float, list[float]] = {}
+    for trial in row.tuning["trials"]:
+        value = trial["values"].get(name)
+        if isinstance(value, int | float) and trial.get("dev") is not None:
+            found.setdefault(value, []).append(trial["dev"])
+    return {value: min(scores, key=table.metric.rank) for value, scores in sorted(found.items())}
+
+
+def _trials(row: Row, name: str, best: Mapping[float, float], look: str, x: Scale, y: Scale) -> Markup:
+    chosen = (row.tuning.get("chosen") or {}).get(name)
+    line = stretched(tag("path", class_="line", d=path((x(value), y(score)) for value, score in best.items())))
+    points = []
+    for value, score in best.items():
+        size, said = (6, ", chosen") if value == chosen else (3, "")
+        title = tag("title", f"{row.name}, {name} {value:g}: {_score(score)}{said}")
+        points.append(tag("circle", title, class_="point", cx=percent(x(value)), cy=percent(1 - y(score)), r=size))
+    return tag("g", line, *points, class_=f"series {look}", data_row=row.name)
+
+
+def _chosen(row: Row, name: str, look: str) -> Markup:
+    chosen = (row.tuning.get("chosen") or {}).get(name)
+    edge = ", at the edge of what was tried" if name in row.tuning.get("edge", ()) else ""
+    said = "nothing was chosen" if chosen is None else f"{chosen:g} was chosen{edge}"
+    return tag("li", _swatch(look), tag("span", row.name), f" {said}", data_row=row.name)
+
+
+def _level(name: str, value: float, y: Scale) -> Markup:
+    place = percent(1 - y(value))
+    return tag("line", tag("title", f"{name}, a reference: {_score(value)}"), class_="level", x1="0", x2="100%",
+               y1=place, y2=place)  # fmt: skip
+
+
+def _score(value: float) -> str:
+    return units.score(value)
+
+
+def thinned(values: Sequence, most: int) -> list:
+    """At most so many of the values, evenly, the first and the last among them."""
+    if len(values) <= most:
+        return list(values)
+    return [values[round(number * (len(values) - 1) / (most - 1))] for number in range(most)]
+
+
+def _legend(drawn: Sequence[Curve], levels: Mapping[str, float], y: Scale) -> Markup:
+    """Names in the order in which their lines end, and what the picture does not show of them."""
+    entries = []
+    for number, curve in enumerate(drawn):
+        ended = "" if curve.steps else f", {curve.row.status}"
+        beyond = "" if 0 <= y(curve.end[1]) <= 1 else ", out of view"
+        entries.append((curve.end[1], curve.row.name, _look(number), ended + beyond))
+    entries += [(value, name, "level", ", a reference") for name, value in levels.items()]
+    entries.sort(key=lambda entry: -entry[0])
+    lines = [
+        tag("li", _swatch(look), tag("span", name), f" {_score(value)}{rest}", data_row=name)
+        for value, name, look, rest in entries
+    ]
+    return tag("ul", *lines, class_="legend")
+
+
+def _swatch(look: str) -> Markup:
+    kind = "level" if look == "level" else "line"
+    line = tag("line", class_=kind, x1="0", x2="28", y1="6", y2="6")
+    return tag("svg", tag("g", line, class_=f"series {look}"), width=28, height=12, aria_hidden="true", class_="swatch")
+
+
+COST_TEXTS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "parameters": ("", units.count),
+    "kv_bytes_per_token": ("bytes per token", units.size),
+}
+"""The unit of a cost and how it is written; times are in seconds."""
+
+
+def pareto(table: Table) -> list[Markup]:
+    """A picture for every cost that rows differ in."""
+    return [_front(table, cost, names) for cost, names in fronts(table).items()]
+
+
+def _front(table: Table, cost: str, names: Sequence[str]) -> Markup:
+    title, of = COSTS[cost]
+    rows = [(number, row) for number, row in enumerate(table.rows, 1) if row.test and of(row) is not None]
+    measure, write = COST_TEXTS.get(cost, ("seconds", lambda value: f"{value:.3g} s"))
+    x, y = Scale.around(of(row) for _, row in rows), Scale.around(row.test.mean for _, row in rows)
+    best = sorted(((of(row), row.test.mean) for _, row in rows if row.name in names))
+    steps = [(x(a), y(b)) for a, b in best]
+    corners = [corner for (_, b), (c, d) in zip(steps, steps[1:], strict=False) for corner in ((c, b), (c, d))]
+    line = stretched(tag("path", class_="front", d=path([steps[0], *corners])))
+    points = [_dot(row, number, (of(row), x, y), write, row.name in names) for number, row in rows]
+    metric, unit = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""
+    axes = (f"{title} ({measure})" if measure else title, f"test {metric}{unit}, {table.metric.better} is better")
+    picture = frame(x, y, axes, join([line, *points]), f"test {metric} against {title}")
+    key = tag("ul", *(_key(row, number, write(of(row)), row.name in names) for number, row in rows), class_="legend")
+    said = tag("p", "● no other row is as good for less", class_="note")
+    pair = tag("div", picture, tag("div", key, said), class_="beside")
+    return tag("section", tag("h3", f"The best {metric} for its {title}"), pair)
+
+
+def _dot(row: Row, number: int, where: tuple[float, Scale, Scale], write: Callable, best: bool) -> Markup:
+    cost, x, y = where
+    place, up = percent(x(cost)), percent(1 - y(row.test.mean))
+    told = f"{row.name}: {units.mean(row.test)} at {write(cost)}{', on the front' if best else ''}"
+    point = tag("circle", tag("title", told), class_=f"point dot {'best' if best else 'other'}", cx=place, cy=up, r=6)
+    inward = {"dx": -10, "class_": "last"} if x(cost) > 0.9 else {"dx": 10}
+    return join([point, tag("text", str(number), x=place, y=up, dy="0.32em", aria_hidden="true", **inward)])
+
+
+def _key(row: Row, number: int, cost: str, best: bool) -> Markup:
+    mark = "●" if best else "○"
+    return tag(
+        "li", f"{mark} {number} ", tag("span", row.name), f" {_score(row.test.mean)} at {cost}", data_row=row.name
+    )
