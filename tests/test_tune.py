@@ -247,6 +247,10 @@ def test_from_a_file_to_a_choice_as_a_user_runs_it(tmp_path):
     (row,) = document(tmp_path)["rows"]
     assert [trial["status"] for trial in row["tuning"]["trials"]] == ["done", "diverged"]
     assert row["tuning"]["chosen"] == {"lr": 0.001} and len(row["runs"]) == 2
+    plan = CliRunner().invoke(main, ["plan", *words[1:]]).stdout
+    assert "2 runs and 2 trials before them, " in plan and "all of them have ended" in plan
+    plan = CliRunner().invoke(main, ["plan", *words[1:], "--set", "seeds=3"]).stdout
+    assert "3 runs and 2 trials before them, " in plan and "an estimate by the 3 that are done" in plan
     stamps = {p: p.stat().st_mtime_ns for p in tmp_path.glob("runs/*/metrics.jsonl")}
     assert len(stamps) == 4
     assert CliRunner().invoke(main, words).exit_code == 0

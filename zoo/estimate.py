@@ -16,7 +16,7 @@ from .compare import Comparison, Row, RunSpec
 from .match import matched
 from .plan import cost, prepared, step_flops
 from .report import units
-from .runs import Run, machine
+from .runs import FINISHED, Run, machine
 from .tasks import Task
 from .train import device, draw, n_steps
 from .tune import read, settled, trials
@@ -97,13 +97,14 @@ def duration(
 ) -> str:
     """How long the runs that are not done yet will take, and how that is known; nothing where it is not."""
     asked = {read(run, known).id(): line.flops for line in lines for run in line.runs}
-    done = finished(out, asked)
-    left = sum(flops for id, flops in asked.items() if id not in done)
+    ended = finished(out, asked)
+    left = sum(flops for id, flops in asked.items() if id not in ended)
+    done = {id: seconds for id, seconds in ended.items() if seconds}
     if not left:
-        return "all of them are done"
+        return "all of them have ended"
     rate, base = None, next((line for line in lines if line.row.name == comparison.baseline), lines[0])
-    if taken := sum(done.values()):
-        rate, how = sum(asked[id] for id in done) / taken, f"by the {len(done)} that are done"
+    if done:
+        rate, how = sum(asked[id] for id in done) / sum(done.values()), f"by the {len(done)} that are done"
     elif timed:
         run = base.row.runs[0]
         rate = speed(run, prepared(run, known), registry, base.step, base.memory)
@@ -142,13 +143,14 @@ def seconds(model, run: RunSpec, task: Task, place: torch.device) -> float:
     return perf_counter() - began
 
 
-def finished(out: Path, ids: Iterable[str]) -> dict[str, float]:
-    """The seconds of those of the runs that are done, by id."""
+def finished(out: Path, ids: Iterable[str]) -> dict[str, float | None]:
+    """The seconds of those of the runs that have ended, by id; None of one that diverged on the way."""
     found = {}
     for id in ids:
         record = Run(out / id).read()
-        if record.get("status") == "done":
-            found[id] = (record.get("train") or {}).get("seconds") or 0.0
+        if record.get("status") in FINISHED:
+            done = record["status"] == "done"
+            found[id] = (record.get("train") or {}).get("seconds") if done else None
     return found
 
 
