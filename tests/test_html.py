@@ -13,6 +13,7 @@ import pytest
 from tabled import folder, run, table
 
 from zoo import report
+from zoo.library import open_library
 from zoo.report.formats import columns
 from zoo.report.html import html
 from zoo.report.markup import Markup, tag
@@ -238,6 +239,14 @@ def test_the_json_holds_what_the_page_shows(tmp_path):
     assert shown == document["method"]["commands"]
     assert document["method"]["plugins"][0]["parts"] == ["position: p"]
     assert document["method"]["text"][0]["sha256"] in page
+
+
+def test_a_library_knows_what_was_set(tmp_path):
+    path = tmp_path / "zoo.yaml"
+    path.write_text("comparisons: {mine: {model: gpt2-like, task: language-modeling, train: {steps: 5}}}")
+    sets = ["train.steps=7", "seeds=[1, 2]"]
+    assert open_library(path, name="mine", overrides=sets).overrides == sets
+    assert open_library(path).overrides == []
 
 
 def test_a_slot_has_a_sentence(tmp_path):

@@ -49,6 +49,15 @@ def test_the_runs_of_two_machines_come_together(tmp_path):
     assert json.loads((out / "c" / "comparison.json").read_text())["rows"] == documents["c"]["rows"]
 
 
+def test_what_each_machine_set_may_differ(tmp_path):
+    places = [place(tmp_path / name, id) for name, id in (("one", "a"), ("two", "b"))]
+    for folder, device in zip(places, ("cpu", "cuda"), strict=True):
+        path = folder / "c" / "comparison.json"
+        write_json(path, json.loads(path.read_text()) | {"sets": [f"train.device={device}"]})
+    merge(tmp_path / "out", places)
+    assert statuses(tmp_path / "out") == {"a": "done", "b": "done"}
+
+
 def test_finished_beats_unfinished_wherever_it_stands(tmp_path):
     one, two = place(tmp_path / "one", "a=failed", "b"), place(tmp_path / "two", "a", "b=interrupted")
     for name, places in {"x": [one, two], "y": [two, one]}.items():
