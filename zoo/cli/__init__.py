@@ -1,7 +1,7 @@
 """The command `zoo`. Each command is imported when it is called, so that help comes at once.
 
-Exit codes: 1 for a property that a variant lacks, 2 for what the user wrote wrong, 3 for a run that failed, 4 for a
-plugin that failed and was asked for or under `--strict-plugins`, 130 for what was stopped by Ctrl-C.
+Exit codes: 1 for a property that a variant lacks and for a regression, 2 for what the user wrote wrong, 3 for a run
+that failed, 4 for a plugin that failed and was asked for or under `--strict-plugins`, 130 for what Ctrl-C stopped.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ COMMANDS = {
     "run": ("runs:run", "Train what is missing and print the table."),
     "merge": ("runs:merge", "Gather the runs of several machines."),
     "report": ("tables:report", "Draw the table again from the runs."),
+    "baseline": ("tables:baseline", "Keep what a later report is compared to."),
     "import": ("weights:take", "Read a model of another library."),
     "export": ("weights:give", "Write a trained model as another library reads it."),
     "check": ("check:check", "Hold variants to what every variant must do."),

@@ -10,19 +10,23 @@ from rich.console import Console
 
 from ..faults import SpecError
 from ..runs import replace
+from .baseline import keep
+from .ci import DOCUMENTS, badge, comment, github, junit, latex, shields
 from .formats import csv, json, markdown, plain
+from .gate import FAIL_ON, Against, judged, unfinished
 from .html import html
 from .picture import NoPicture, picture
 from .table import Mean, Metric, Row, Run, Table, comparisons, read
 from .terminal import terminal
 
 __all__ = [
-    "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv", "html", "json", "main",
-    "markdown", "picture", "plain", "read", "terminal", "write",
+    "Against", "FAIL_ON", "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv",
+    "html", "json", "keep", "main", "markdown", "picture", "plain", "read", "terminal", "unfinished", "write",
 ]  # fmt: skip
 
 FORMATS: dict[str, Callable[[Table], object]] = {
     "terminal": terminal, "markdown": markdown, "plain": plain, "csv": csv, "json": json, "html": html,
+    "junit": junit, "github": github, "comment": comment, "latex": latex, "badge": badge, "shields": shields,
 }  # fmt: skip
 
 
@@ -49,17 +53,26 @@ def write(table: Table, folder: Path, say: Callable[[str], None] = warnings.warn
     return written + drawn
 
 
-def main(out: Path, names: Iterable[str], format: str, console: Console | None = None) -> None:
+def main(
+    out: Path, names: Iterable[str], format: str, console: Console | None = None, earlier: Against | None = None
+) -> int:
     """Print the named comparisons of `out`, all of them if none is named, and write their reports anew.
 
-    Raises `SpecError` for a comparison that is not there.
+    Held against `earlier` reports, the exit code is the worst of `Gate.code`, else 0. Raises `SpecError` for a
+    comparison that is not there, and for one that cannot be held against its earlier report.
     """
     console = console or Console()
-    names = list(names) or comparisons(out)
+    names = earlier.names(names, comparisons(out)) if earlier else list(names) or comparisons(out)
     if not names:
         raise SpecError(f"{out} holds no comparison; 'zoo run FILE' makes one")
+    if format in DOCUMENTS and len(names) > 1:
+        raise SpecError(f"{format} is one document for one comparison; name one of {', '.join(names)}")
     tables = {name: read(out, name) for name in names}
+    if earlier:
+        tables = judged(tables, earlier, out)
     for name, table in tables.items():
         form = FORMATS[format](table)
         console.file.write(form) if isinstance(form, str) else console.print(form)
         write(table, Path(out) / name, lambda line: Console(stderr=True).print(line, markup=False))
+    codes = {table.gate.code for table in tables.values() if table.gate}
+    return next((code for code in (1, 3) if code in codes), 0)

@@ -13,7 +13,7 @@ from typing import Any
 from tabulate import tabulate
 
 from ..runs import strict
-from . import fairness, units
+from . import baseline, fairness, units
 from .caption import caption, footnotes, title
 from .effects import Effect, effects, sentence
 from .method import method
@@ -282,6 +282,7 @@ def json(table: Table) -> str:
             "interactions": [_effect(effect, table.metric.name) for effect in slots.interactions],
             "why_not": slots.why_not,
         },
+        "basis": baseline.document(baseline.remember(table)),
     }
     return json_file.dumps(strict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .caption import caption, footnotes, reasons, title
-from .formats import EFFECT, Column, columns, flat, short, small_tables
+from .formats import EFFECT, Column, against, columns, flat, short, small_tables
 from .table import Row, Table
 from .verdict import sentences
 
@@ -31,9 +31,9 @@ class terminal:  # noqa: N801, a function to whoever calls it
         every = columns(self.table)
         chosen = fit(every, self.table.rows, options.max_width)
         yield Text(flat(title(self.table)), style="bold")
-        for line in sentences(self.table):
-            yield Text(flat(line))
-        yield Text()
+        for lines in filter(None, (against(self.table), sentences(self.table))):
+            yield from (Text(flat(line)) for line in lines)
+            yield Text()
         for line in caption(self.table):
             yield Text(flat(line), style="dim")
         yield Text()
