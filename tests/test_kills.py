@@ -15,26 +15,26 @@ from zoo.runs import Run
 from zoo.weights import read_state
 
 HERE = Path(__file__).parent
-RUNS, STEPS = 4, 50
-SPEC = {"train": {"steps": STEPS, "checkpoint_seconds": 0.0, "eval_every": 10}, "pause": 0.02}
+RUNS = 4
 POOL = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
 from test_pool import Job, go
 from test_kills import made
-go([Job(run.id, run) for run in made(sys.argv[1])])
+go([Job(run.id, run) for run in made(sys.argv[1], int(sys.argv[2]))])
 """
 
 
-def made(out) -> list[Run]:
+def made(out, steps: int) -> list[Run]:
+    spec = {"train": {"steps": steps, "checkpoint_seconds": 0.0, "eval_every": 10}, "pause": 0.05}
     runs = [Run(Path(out) / f"run{seed}") for seed in range(RUNS)]
     for seed, run in enumerate(runs):
-        run.begin({"spec": SPEC, "seed": seed, "threads": 1})
+        run.begin({"spec": spec, "seed": seed, "threads": 1})
     return runs
 
 
-def pool(out: Path) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "-c", POOL, str(out)])
+def pool(out: Path, steps: int) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-c", POOL, str(out), str(steps)])
 
 
 def table(runs: list[Run]) -> list:
@@ -52,7 +52,7 @@ def saved(run: Run) -> int:
     try:
         _, facts = read_state(run.resume)
     except FileNotFoundError:
-        return STEPS if run.finished else 0
+        return 1_000_000 if run.finished else 0
     return facts["count"]["step"]
 
 
@@ -61,16 +61,17 @@ def seen(run: Run) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
-@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=pytest.mark.exhaustive)])
-def test_kills_at_random_moments_lose_no_more_than_a_step(tmp_path, kills, monkeypatch):
+@pytest.mark.parametrize(("kills", "n"), [(8, 50), pytest.param(100, 250, marks=pytest.mark.exhaustive)])
+def test_kills_at_random_moments_lose_no_more_than_a_step(tmp_path, kills, n, monkeypatch):
+    """Of four runs of n steps each."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    whole, runs = made(tmp_path / "whole"), made(tmp_path / "killed")
-    assert pool(tmp_path / "whole").wait() == 0
+    whole, runs = made(tmp_path / "whole", n), made(tmp_path / "killed", n)
+    assert pool(tmp_path / "whole", n).wait() == 0
     dice, parent = random.Random(kills), None
     states, finished = [0] * RUNS, {}
     while not all(run.finished for run in runs):
         if parent is None or parent.poll() is not None:
-            parent = pool(tmp_path / "killed")
+            parent = pool(tmp_path / "killed", n)
         some_moment(parent, runs, dice)
         if kills and parent.poll() is None:
             kills -= 1

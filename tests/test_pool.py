@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def jobs(out, *acts, **more):
 
 
 def go(made, workers=2, **given):
-    return run_all(made, workers=workers, command=COMMAND, **given)
+    return run_all(made, workers=workers, **{"start": partial(pool.local, command=COMMAND), **given})
 
 
 def once_running(made, *signals):
@@ -93,7 +94,7 @@ def test_memory_is_returned_between_runs_and_runs_go_before_the_pool(tmp_path):
 
 def test_a_process_that_cannot_be_started_is_a_row_too(tmp_path):
     made = jobs(tmp_path, "done")
-    (state,) = run_all(made, workers=1, command=[str(tmp_path / "nowhere")])
+    (state,) = go(made, start=partial(pool.local, command=[str(tmp_path / "nowhere")]))
     assert (state.status, made[0].run.read()["status"]) == ("failed", "failed")
     assert state.reason.startswith("could not be started: [Errno 2] No such file")
 

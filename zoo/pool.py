@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, Protocol
 
 from .runs import Run, parse
 
@@ -21,6 +21,19 @@ POLL = 0.1
 """Seconds between two looks at the processes."""
 STOPPED = 130
 """The exit code of what was stopped, as shells give it to what ended by SIGINT."""
+
+
+class Process(Protocol):
+    """What the pool needs of a run's process, here or elsewhere; `subprocess.Popen` has it."""
+
+    returncode: int | None
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int: ...
+    def send_signal(self, number: int) -> None: ...
+
+
+Start = Callable[[Run], Process]
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ class State:
     loss: float | None = None
     tokens_per_second: float | None = None
     seconds: float = 0.0
-    process: subprocess.Popen | None = field(default=None, repr=False)
+    process: Process | None = field(default=None, repr=False)
     began: float = field(default=0.0, repr=False)
     file: int = field(default=0, repr=False)
     read: int = field(default=0, repr=False)
@@ -59,17 +72,12 @@ class State:
             return None
         return self.seconds / (self.step - self.start) * (self.steps - self.step)
 
-    def launch(self, command: Sequence[str]) -> bool:
+    def launch(self, start: Start) -> bool:
         """Start the process; False, and the run has failed, if the system has none to give."""
-        # A session of its own: Ctrl-C in the terminal reaches the parent alone, which passes it on once.
         run = self.job.run
         self.file, self.read = version(run.metrics)
         try:
-            with run.output.open("wb") as output:
-                self.process = subprocess.Popen(
-                    [*command, str(run.folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                    start_new_session=True,
-                )  # fmt: skip
+            self.process = start(run)
         except OSError as error:
             self.status, self.reason = "failed", f"could not be started: {error}"
             run.update(status=self.status, reason=self.reason)
@@ -133,17 +141,25 @@ def death(code: int, run: Run) -> str:
     return f"exited with code {code}" + (f": {said[-1][:200]}" if said else "")
 
 
+def local(run: Run, command: Sequence[str] = COMMAND) -> subprocess.Popen:
+    """A process here. Its session is its own: Ctrl-C in the terminal reaches the pool alone, which passes it on."""
+    with run.output.open("wb") as output:
+        return subprocess.Popen(
+            [*command, str(run.folder)], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+
+
 def run_all(
     jobs: Sequence[Job],
     *,
     workers: int,
     progress: Callable[[Sequence[State]], None] = lambda states: None,
-    command: Sequence[str] = COMMAND,
+    start: Start = local,
 ) -> list[State]:
     """Run what is not finished, `workers` at once, in the given order; return every job's end.
 
-    `progress` is called about ten times a second. After Ctrl-C or SIGTERM no job starts, those that run save and end
-    as "interrupted"; after a second one they are killed.
+    `start` starts a run somewhere, as a process of its own. `progress` is called about ten times a second. After
+    Ctrl-C or SIGTERM no job starts, those that run save and end as "interrupted"; after a second one they are killed.
     """
     states = [State(job) for job in jobs]
     waiting = deque()
@@ -159,7 +175,7 @@ def run_all(
             while running or (waiting and not requests):
                 while waiting and len(running) < workers and not requests:
                     state = waiting.popleft()
-                    running += [state] if state.launch(command) else []
+                    running += [state] if state.launch(start) else []
                 progress(states)
                 sleep(POLL)
                 running = look(running, requests)

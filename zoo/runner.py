@@ -6,11 +6,13 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .builder import bind, make, sketch
+from .cluster import cluster
 from .compare import Comparison, RunSpec, read_run
 from .faults import SpecError
 from .library import Library, open_library, own_document
@@ -18,7 +20,7 @@ from .match import matched
 from .measure import METRICS
 from .parts import Architecture
 from .plan import cost, prepared
-from .pool import Job
+from .pool import Job, local
 from .registry import discover
 from .runs import Run, cores, write_json
 from .shard import Shard
@@ -283,6 +285,20 @@ def at_once(comparison: Comparison) -> int:
     if any(device(name).type != "cpu" for name in {train.device for train in settings}):
         return 1
     return max(1, cores() // max((train.threads * train.processes for train in settings), default=1))
+
+
+def needs(comparison: Comparison) -> tuple[int, int]:
+    """The cores and the GPUs that the largest run asks a cluster for; a GPU only if its device is named."""
+    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    gpus = (train.processes for train in settings if train.device.startswith("cuda"))
+    return max((train.threads * train.processes for train in settings), default=1), max(gpus, default=0)
+
+
+ENGINES: dict[str, Callable[[Comparison], Any]] = {
+    "local": lambda comparison: nullcontext((local, at_once(comparison))),
+    "ray": lambda comparison: cluster(*needs(comparison)),
+}
+"""Where runs take place: a context that gives what starts one, and how many go side by side."""
 
 
 def folder(out: Path, name: str) -> Path:

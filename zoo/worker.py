@@ -27,6 +27,7 @@ class Stop:
         self.parent = os.getppid()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.ask)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])  # who started us may have blocked it, as Ray does
 
     def ask(self, number: int, frame: Any) -> None:
         if self.asked:

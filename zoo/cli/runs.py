@@ -61,33 +61,35 @@ def plan(
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
 @click.option("--nproc", type=click.IntRange(min=1), help="Short for --set train.processes=…: these share each run.")
 @WORKERS
+@click.option("--on", type=click.Choice(["local", "ray"]), default="local", help="This machine, or a Ray cluster.")
 @click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
 @ALLOW
 @click.pass_context
 def run(
     ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, shape: str | None,
     device: str | None, precision: str | None, nproc: int | None, workers: int | None, shard: Shard,
-    allow_failures: bool,
+    on: str, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
-    from ..runner import at_once, starts, write_comparison, write_trials
+    from ..runner import ENGINES, starts, write_comparison, write_trials
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
     library = opened(file, name, (*sets, *short(settings)))
     comparison = chosen(library, name)
-    workers = workers or at_once(comparison)
     states = []
-    for prepare in (write_trials, write_comparison) if comparison.tune else (write_comparison,):
-        jobs = prepare(comparison, library, out, str(file), shard)
-        for line in starts(jobs):
-            click.echo(line, err=True)
-        if jobs:
-            with display(workers) as show:
-                states += run_all(jobs, workers=workers, progress=show)
-        if exit_code(states) == STOPPED and states:
-            break
+    with ENGINES[on](comparison) as (start, slots):
+        workers = workers or slots
+        for prepare in (write_trials, write_comparison) if comparison.tune else (write_comparison,):
+            jobs = prepare(comparison, library, out, str(file), shard)
+            for line in starts(jobs):
+                click.echo(line, err=True)
+            if jobs:
+                with display(workers) as show:
+                    states += run_all(jobs, workers=workers, progress=show, start=start)
+            if exit_code(states) == STOPPED and states:
+                break
     if not states:
         click.echo(f"shard {shard} holds no run: there are fewer runs than shards", err=True)
         return
