@@ -270,9 +270,9 @@ def _method(table: Table, threshold: float, how: str, arms: int) -> str:
     test = {"sign-flip": "the exact sign-flip test", "paired-t": "a paired t-test"}[table.test]
     holm = f", after Holm's correction over {arms} rows" if arms > 1 else ""
     return (
-        f"Differences are of {table.metric.name} on test ({table.metric.better} is better), now less then, paired by "
-        f"seed. A regression is p < 0.05 by {test}{holm}, a 95 % interval on the worse side of zero, and a mean beyond "
-        f"the threshold of {units.score(threshold)} ({how}). Times are not compared."
+        f"Differences are of {table.metric.name} on test ({table.metric.better} is better), this report less the "
+        f"earlier one, paired by seed. A regression is p < 0.05 by {test}{holm}, a 95 % interval on the worse side of "
+        f"zero, and a mean beyond the threshold of {units.score(threshold)} ({how}). Times are not compared."
     )
 
 
