@@ -58,6 +58,15 @@ def test_what_each_machine_set_may_differ(tmp_path):
     assert statuses(tmp_path / "out") == {"a": "done", "b": "done"}
 
 
+def test_what_each_machine_knows_of_its_trials_makes_no_other_comparison(tmp_path):
+    places = [place(tmp_path / name, name) for name in "ab"]
+    for i, folder in enumerate(places):
+        document = json.loads((folder / "c" / "comparison.json").read_text())
+        document["rows"][i]["tuning"] = {"trials": [{"status": "done"}]}
+        write_json(folder / "c" / "comparison.json", document)
+    assert set(merge(tmp_path / "out", places)) == {"c"} and statuses(tmp_path / "out") == {"a": "done", "b": "done"}
+
+
 def test_finished_beats_unfinished_wherever_it_stands(tmp_path):
     one, two = place(tmp_path / "one", "a=failed", "b"), place(tmp_path / "two", "a", "b=interrupted")
     for name, places in {"x": [one, two], "y": [two, one]}.items():

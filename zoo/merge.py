@@ -47,8 +47,7 @@ def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 
 def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, Any]]:
-    """The comparisons of all folders by name, which may come from files of different paths, or with other `--set`s
-    that come to the same."""
+    """The comparisons of all folders by name."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for place in places:
         paths = sorted(place.glob("*/comparison.json"))
@@ -57,9 +56,15 @@ def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, A
         for path in paths:
             if (document := read(path, faults)) is not None:
                 first, known = found.setdefault(path.parent.name, (path, document))
-                if {**known, "file": None, "sets": None} != {**document, "file": None, "sets": None}:
+                if asked(known) != asked(document):
                     faults.append(Fault(f"{first} and {path} are of one name, and not the same comparison"))
     return {name: document for name, (_, document) in found.items()}
+
+
+def asked(document: dict[str, Any]) -> dict[str, Any]:
+    """A comparison without its file's path, the `--set`s that led to it, and what a machine knows of its trials."""
+    rows = [{**row, "tuning": None} for row in document.get("rows", [])]
+    return {**document, "file": None, "sets": None, "rows": rows}
 
 
 def runs(place: Path, faults: list[Fault]) -> Iterator[Run]:
