@@ -193,11 +193,13 @@ wide-positions: {embedding: {name: scaled, positions: wide, segments: 1}, positi
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_pairs_of_variants(row):
-    # Without a norm, nothing brings back to size what this layout multiplies in every layer.
+    # Without a norm, nothing brings back to size what this layout multiplies in every layer: a step of experts then
+    # makes logits of 1e25, in which the rounding of two kernels is no longer small.
     grows = row["norm"] == "none" and row["residual"] == "deepnorm"
     # At first this layout hands on what was read, which a tied head names.
     echoes = row["residual"] == "rezero" and row["head"] == "tied"
-    check_model(written(row), SHAPES[row["shape"]], without=["untrained"] if grows or echoes else [], registry=REGISTRY)
+    without = ["untrained"] * (grows or echoes) + ["kernels"] * (grows and row["ffn"].startswith("moe"))
+    check_model(written(row), SHAPES[row["shape"]], without=without, registry=REGISTRY)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
