@@ -114,7 +114,7 @@ def test_all_faults_at_once_and_in_the_words_of_the_command(tmp_path):
 
 REFUSED = {
     "model is null": (None, {}),
-    "no model is called 'llama'; did you mean 'llama-like'?": ("llama", {}),
+    "no model is called 'lama-like'; did you mean 'llama-like'?": ("lama-like", {}),
     "share is true; it should be an integer of at least 1": ({"share": True}, {}),
     "architecture is a list; a model has one, not one per layer": ({"architecture": ["decoder-only"] * 2}, {}),
     "ffn is an empty list": ({"ffn": []}, {}),

@@ -45,19 +45,23 @@ BUILT_IN = {
     "position": "none sinusoidal learned rope rope-linear rope-ntk rope-yarn rope-llama3 alibi t5-bias",
     "norm": "layernorm rmsnorm scalenorm dyt none",
     "residual": "pre-norm post-norm sandwich-norm output-norm parallel rezero layerscale deepnorm",
-    "ffn": "relu gelu gelu-tanh swish relu2 glu bilinear reglu geglu geglu-tanh swiglu none",
-    "attention": "mha mqa gqa flash naive none",
-    "kernel": "naive flash tiled auto",
+    "ffn": "relu gelu gelu-tanh swish relu2 glu bilinear reglu geglu geglu-tanh swiglu swiglu-clamped moe moe-softmax "
+    "moe-sigmoid none",
+    "attention": "mha mqa gqa mla flash naive linear rnn lstm gru mamba none",
+    "kernel": "naive flash tiled additive auto",
     "embedding": "plain scaled normed",
     "head": "tied transform untied",
     "architecture": "encoder-only decoder-only encoder-decoder",
     "task": "language-modeling masked-language-modeling classification sequence-to-sequence copy reverse sort "
     "associative-recall",
     "data": "python-docs python-source text table",
-    "tokenizer": "byte char bpe",
+    "tokenizer": "byte char bpe pretrained",
     "optimizer": "adamw sgd",
     "schedule": "cosine linear constant inverse-sqrt",
     "reference": "n-gram",
+    "checkpoint": "gpt2 llama mistral qwen2 qwen3 gemma gemma2 gemma3 olmo olmo2 phi gpt-neox gptj gpt-neo falcon bloom "
+    "mpt opt starcoder2 smollm3 mixtral gpt-oss cohere bert roberta albert modernbert t5 t5-v1.1 bart marian pegasus "
+    "deepseek-v2 deepseek-v3 mamba",
 }
 
 
