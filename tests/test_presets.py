@@ -2,7 +2,6 @@
 
 import json
 import re
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -164,12 +163,12 @@ def test_every_parameter_has_an_owner():
 
 @pytest.mark.parametrize("arguments", ["show model:gpt3", "diff gpt3 llama-7b"])
 def test_a_model_of_175b_costs_nothing(arguments):
-    code = f"from zoo.cli import main; main({arguments.split()})"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime - before.ru_utime < 10, "seconds of processor"
-    assert after.ru_maxrss < 1024**2, "KiB at the most"
+    told = "resource.getrusage(resource.RUSAGE_SELF)"
+    code = f"import atexit, resource; atexit.register(lambda: print({told}[0], {told}[2])); import zoo.cli"
+    command = [sys.executable, "-c", f"{code}; zoo.cli.main({arguments.split()})"]
+    seconds, kib = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-2:]
+    assert float(seconds) < 10, "of processor; half of it on a free machine"
+    assert int(kib) < 1024**2
 
 
 # other sizes

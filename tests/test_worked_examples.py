@@ -167,7 +167,7 @@ def test_the_whole_pass_of_a_built_model():
     causal = sentence("decoder-only", "none")
     assert_close(causal.decoder(IDS)[0, 0], 2 * X[0, 0])
     assert_digits((causal.decoder(IDS) - X)[0, 3], (states - X)[0, 3].tolist(), 6)  # the last token sees all
-    located = sentence("encoder-only", "sinusoidal", scale=0.0)  # scores of 0: attention adds the mean
+    located = sentence("encoder-only", "sinusoidal", scale=1e-12)  # scores of 0: attention adds the mean
     summed = located.states(IDS, IDS, aligned=True)[0]
     embedded = torch.tensor([[1.000, 1.200], [0.941, 1.540], [1.209, 0.184], [0.341, -0.490]])
     assert_digits(summed, (embedded + embedded.mean(0)).tolist(), 2)
