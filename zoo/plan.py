@@ -68,17 +68,19 @@ def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor
     costs the same whichever kernel computes it, and a window makes it cheaper.
     """
     more: list[int] = []
+    before: list[int] = []
     own = [m for m in model.modules() if hasattr(m, "uncounted")]
     hooks = [m.register_forward_hook(lambda m, x, _: more.append(m.uncounted(x[0].shape[1]))) for m in own]
     with FlopCounterMode(display=False) as counter:
+
+        def begin(kernel, given) -> None:
+            before.append(counter.get_total_flops())
+
+        def end(kernel, given, out) -> None:
+            more.append(min(0, asked(*given) - (counter.get_total_flops() - before.pop())))
+
         for kernel in (m for m in model.modules() if isinstance(m, Kernel)):
-            before: list[int] = []
-            hooks.append(kernel.register_forward_pre_hook(lambda m, x, b=before: b.append(counter.get_total_flops())))
-            hooks.append(
-                kernel.register_forward_hook(
-                    lambda m, x, _, b=before: more.append(min(0, asked(*x) - counter.get_total_flops() + b.pop()))
-                )
-            )
+            hooks += [kernel.register_forward_pre_hook(begin), kernel.register_forward_hook(end)]
         model(source, target, aligned=aligned)
     for hook in hooks:
         hook.remove()
