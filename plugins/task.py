@@ -22,6 +22,9 @@ class LanguageModeling(Task):
     Training draws windows of `length` tokens (`max_len` unless given) from anywhere. Evaluation scores every token
     once, in windows that overlap by half so that each has context. With `prefix`, the first so many tokens of a window
     are the source, and the rest is the target.
+
+    `extrapolate: [2, 4]` scores test also in windows of so many times the length, as the splits "x2" and "x4", beside
+    "x1": the same tokens in each, the last half length of every window, and only what lies before them grows.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class LanguageModeling(Task):
         *,
         prefix: int | None = None,
         length: int | None = None,
+        extrapolate: list[int] | None = None,
     ):
         refuse_source(data)
         self.shape, self.data, self.tokenizer = shape, data, tokenizer
@@ -43,12 +47,19 @@ class LanguageModeling(Task):
         self.source_len = prefix or 0
         self.target_len = self.length - self.source_len
         self.stride = self.target_len if prefix else self.length // 2
+        self.factors = check_factors(extrapolate or [], self.length, prefix, shape.max_len)
+        self.probes = tuple(self.factors)
         self.metrics = ("bpb", "loss", "perplexity") if tokenizer.lossless else ("loss", "perplexity")
 
     def prepare(self) -> None:
         self.streams = streams(self, self.length)
         self.vocab_size = self.tokenizer.vocab_size
         self.bytes = torch.tensor(self.tokenizer.bytes) if self.tokenizer.lossless else None
+        reach = max(self.factors.values(), default=0) * self.length
+        if len(self.streams["test"]) < reach:
+            raise ValueError(
+                f"the test text has {len(self.streams['test'])} tokens, and extrapolate asks for windows of {reach}"
+            )
         self.train_tokens = len(self.streams["train"]) - self.source_len
 
     def batch(self, size: int, generator: torch.Generator) -> Batch:
@@ -57,12 +68,24 @@ class LanguageModeling(Task):
         return Batch(source, target, torch.ones(target.shape))
 
     def batches(self, split: str, size: int) -> Iterator[Batch]:
+        if split in self.factors:
+            yield from self.stretched(self.factors[split], size)
+            return
         ids, keep = windows(self.streams[split], self.length, self.stride, self.shape.pad)
         weight = keep.float()
         weight[1:, : self.length - self.stride] = 0.0
         cut = self.source_len
         rows = Batch(ids[:, :cut], ids[:, cut:], weight[:, cut:], target_keep=keep[:, cut:])
         yield from pieces(rows, size)
+
+    def stretched(self, factor: int, size: int) -> Iterator[Batch]:
+        """Test in windows of `factor` lengths, whose ends are those of the longest ones."""
+        length, longest = factor * self.length, max(self.factors.values()) * self.length
+        stream = self.streams["test"][longest - length :]
+        ids, keep = windows(stream, length, self.stride, self.shape.pad)
+        weight = keep.float()
+        weight[:, : length - self.stride] = 0.0
+        yield from pieces(Batch(ids[:, :0], ids, weight, target_keep=keep), max(1, size // factor))
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.tokenizer.decode(ids)
@@ -215,6 +238,20 @@ def check_length(name: str, given: int | None, default: int, least: int) -> int:
         origin = " (from max_len)" if given is None else ""
         raise ValueError(f"{name} is {length}{origin}; it should be at least {least}")
     return length
+
+
+def check_factors(given: list[int], length: int, prefix: int | None, most: int) -> dict[str, int]:
+    """The factors by the names of their splits, 1 before them."""
+    if given and prefix:
+        raise ValueError("extrapolate asks for longer windows of one text, and prefix makes two of it; drop one")
+    if any(factor < 2 for factor in given) or len(set(given)) < len(given):
+        raise ValueError(f"extrapolate is {given}; it should be different numbers from 2")
+    if given and max(given) * length > most:
+        raise ValueError(
+            f"extrapolate {max(given)} makes windows of {max(given) * length} tokens, and max_len is {most}; "
+            f"write 'length' for what is trained on, or a larger max_len"
+        )
+    return {f"x{factor}": factor for factor in ([1, *sorted(given)] if given else [])}
 
 
 def learn(task: Task, texts) -> Splits:

@@ -117,6 +117,7 @@ class Task:
     source_len: int = 0  # longest source and target, in tokens
     target_len: int = 0
     metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
+    probes: tuple[str, ...] = ()  # splits beside dev and test that the best weights are scored on
 
     data: Data | None = None  # None for generated tasks, and so is the tokenizer
     tokenizer: Tokenizer | None = None
@@ -135,7 +136,7 @@ class Task:
         raise NotImplementedError
 
     def batches(self, split: str, size: int) -> Iterator[Batch]:
-        """Every row of "train", "dev" or "test" once, in a fixed order."""
+        """Every row of "train", "dev", "test" or a probe once, in a fixed order."""
         raise NotImplementedError
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -217,7 +217,8 @@ class Training:
         if self.count.best is None:
             raise Diverged(f"no finite {self.task.metrics[0]} on dev")
         self.team.read_model(self.model, self.folder.weights)
-        return {"dev": self.count.best["dev"], "test": self.evaluate("test")}
+        scored = {split: self.evaluate(split) for split in ("test", *self.task.probes)}
+        return {"dev": self.count.best["dev"], **scored}
 
     def log(self, **line: Any) -> None:
         line = {"kind": line.pop("kind"), "step": self.count.step, **line}

@@ -122,7 +122,8 @@ def score(reference, task) -> dict[str, Any]:
     from . import measure
 
     reference.fit(task)
-    metrics = {split: measure.evaluate(None, task, split, reference=reference) for split in ("dev", "test")}
+    splits = ("dev", "test", *task.probes)
+    metrics = {split: measure.evaluate(None, task, split, reference=reference) for split in splits}
     return {"status": "done", "train": None, "best": {"step": 0, "dev": metrics["dev"]}, "metrics": metrics}
 
 
