@@ -11,7 +11,8 @@ from .. import report as reports
 from ..faults import SpecError
 
 OUT = click.option("--out", type=click.Path(path_type=Path), default="runs", show_default=True, help="Where runs lie.")
-FORM = click.option("--format", "form", type=click.Choice(list(reports.FORMATS)), default="terminal", show_default=True)
+FORMS = click.Choice([*reports.FORMATS, *reports.OVERVIEWS])
+FORM = click.option("--format", "form", type=FORMS, default="terminal", show_default=True)
 BASELINE = click.option(
     "--baseline",
     type=click.Path(path_type=Path, exists=True),

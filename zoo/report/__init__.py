@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,19 +15,24 @@ from .ci import DOCUMENTS, badge, comment, github, junit, latex, shields
 from .formats import csv, json, markdown, plain
 from .gate import FAIL_ON, Against, judged, unfinished
 from .html import html
+from .overview import Overview
 from .picture import NoPicture, picture
 from .table import Mean, Metric, Row, Run, Table, comparisons, read
 from .terminal import terminal
 
 __all__ = [
     "Against", "FAIL_ON", "FORMATS", "Mean", "Metric", "NoPicture", "Row", "Run", "Table", "comparisons", "csv",
-    "html", "json", "keep", "main", "markdown", "picture", "plain", "read", "terminal", "unfinished", "write",
+    "html", "json", "keep", "main", "markdown", "OVERVIEWS", "Overview", "picture", "plain", "read", "terminal",
+    "unfinished", "write",
 ]  # fmt: skip
 
 FORMATS: dict[str, Callable[[Table], object]] = {
     "terminal": terminal, "markdown": markdown, "plain": plain, "csv": csv, "json": json, "html": html,
     "junit": junit, "github": github, "comment": comment, "latex": latex, "badge": badge, "shields": shields,
 }  # fmt: skip
+
+OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {}
+"""Forms that are one document over several comparisons; each raises `SpecError` for tables that make none."""
 
 
 def write(table: Table, folder: Path, say: Callable[[str], None] = warnings.warn) -> list[Path]:
@@ -68,11 +73,29 @@ def main(
     if format in DOCUMENTS and len(names) > 1:
         raise SpecError(f"{format} is one document for one comparison; name one of {', '.join(names)}")
     tables = {name: read(out, name) for name in names}
+    if format in OVERVIEWS:
+        return _over(tables.values(), format, Path(out), console, earlier)
     if earlier:
         tables = judged(tables, earlier, out)
     for name, table in tables.items():
-        form = FORMATS[format](table)
-        console.file.write(form) if isinstance(form, str) else console.print(form)
-        write(table, Path(out) / name, lambda line: Console(stderr=True).print(line, markup=False))
+        _show(FORMATS[format](table), console)
+        write(table, Path(out) / name, _say)
     codes = {table.gate.code for table in tables.values() if table.gate}
     return next((code for code in (1, 3) if code in codes), 0)
+
+
+def _over(tables: Iterable[Table], format: str, out: Path, console: Console, earlier: Against | None) -> int:
+    if earlier:
+        raise SpecError(f"{format} is one document over comparisons and is held against no earlier report")
+    overview = OVERVIEWS[format](list(tables))
+    _show(overview.shown, console)
+    overview.write(out / format, _say)
+    return 0
+
+
+def _show(form: object, console: Console) -> None:
+    console.file.write(form) if isinstance(form, str) else console.print(form)
+
+
+def _say(line: str) -> None:
+    Console(stderr=True).print(line, markup=False)
