@@ -30,6 +30,9 @@ SIMULATED = 12
 EXPERIMENTS = 4000
 """Up to `SIMULATED` pairs the power of the exact test is counted over so many experiments: it has no formula."""
 
+RESAMPLES = 10_000
+"""How often a bootstrap draws."""
+
 
 def interval(differences, level: float = 1 - ALPHA) -> tuple[np.ndarray, np.ndarray]:
     """The bounds [...] of Student's interval for the mean of `differences` [..., n >= 2]."""
@@ -94,10 +97,10 @@ def holm(p) -> np.ndarray:
     return out
 
 
-def improvement(gains) -> np.ndarray:
+def improvement(gains, weights=None) -> np.ndarray:
     """How likely [...] an arm is to be better with a random seed: the share of `gains` [..., n] above 0, ties half."""
     gains = np.asarray(gains, float)
-    return ((gains > 0) + 0.5 * (gains == 0)).mean(-1)
+    return np.average((gains > 0) + 0.5 * (gains == 0), -1, weights)
 
 
 def fewest(test: str, alpha: float = ALPHA) -> int:
@@ -227,34 +230,48 @@ def front(points) -> np.ndarray:
     return ~(nowhere_worse & somewhere_better).any(0)
 
 
-def normalised(scores, baseline) -> np.ndarray:
-    """Scores [tasks, seeds] as shares of the baseline's mean score on each task, from its own [tasks, seeds]."""
-    return np.asarray(scores, float) / np.asarray(baseline, float).mean(-1, keepdims=True)
+def interquartile_mean(values, weights=None) -> np.ndarray:
+    """The mean [...] of the middle half of `values` [..., n], of `weights` [n] or alike. Agarwal et al. 2021,
+    arXiv:2108.13264.
 
-
-def interquartile_mean(scores) -> np.ndarray:
-    """The mean [...] of the middle half of all `scores` [..., tasks, seeds]. Agarwal et al. 2021, arXiv:2108.13264.
-
-    A quarter of them, rounded down, is left out at each end.
+    At each end as many whole values are left out as weigh no more than a quarter together: of n alike, n / 4 of them,
+    rounded down.
     """
-    scores = np.asarray(scores, float)
-    flat = np.sort(scores.reshape(*scores.shape[:-2], -1), -1)
-    cut = flat.shape[-1] // 4
-    return flat[..., cut : flat.shape[-1] - cut].mean(-1)
+    values = np.asarray(values, float)
+    weights = np.ones(values.shape[-1]) if weights is None else np.asarray(weights, float)
+    order = np.argsort(values, -1, kind="stable")
+    ranked, share = np.take_along_axis(values, order, -1), (weights / weights.sum())[order]
+    upto, quarter = share.cumsum(-1), 0.25 + 1e-9
+    kept = share * ((upto > quarter) & (1 - upto + share > quarter))
+    return (kept * ranked).sum(-1) / kept.sum(-1)
 
 
 def stratified_bootstrap(
-    scores,
-    statistic: Callable[[np.ndarray], np.ndarray] = interquartile_mean,
+    tasks: Sequence[Sequence[float]],
+    statistic: Callable[[np.ndarray, np.ndarray], np.ndarray] = interquartile_mean,
     *,
     level: float = 1 - ALPHA,
-    resamples: int = 2000,
     seed: int = 0,
-) -> tuple[float, float]:
-    """The percentile interval of a statistic of `scores` [tasks, seeds], the seeds drawn anew within every task."""
-    scores = np.asarray(scores, float)
-    tasks, seeds = scores.shape
-    drawn = np.random.default_rng(seed).integers(0, seeds, (resamples, tasks, seeds))
-    values = statistic(np.take_along_axis(scores[None], drawn, -1))
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+) -> tuple[float, float] | None:
+    """The interval of a statistic of values by task and seed, the seeds drawn anew within every task, which all weigh
+    the same; None where a task has one seed. Agarwal et al. 2021, arXiv:2108.13264.
+
+    `statistic` takes values [..., n] and their weights [n]. Few seeds spread too little when they are drawn from
+    themselves, so the percentiles are expanded as Hesterberg 2015, arXiv:1411.5279, does: to those that a normal
+    statistic would need for Student's interval with the sum of (seeds - 1) degrees of freedom.
+    """
+    tasks = [np.asarray(one, float) for one in tasks]
+    sizes = np.array([len(one) for one in tasks])
+    if sizes.min() < 2:
+        return None
+    random = np.random.default_rng(seed)
+    drawn = np.concatenate([one[random.integers(0, len(one), (RESAMPLES, len(one)))] for one in tasks], -1)
+    too_narrow = math.sqrt(((sizes - 1) / sizes**2).sum() / (1 / sizes).sum())
+    tail = special.ndtr(special.stdtrit((sizes - 1).sum(), (1 - level) / 2) / too_narrow)
+    low, high = np.quantile(statistic(drawn, equal(tasks)), [tail, 1 - tail])
     return float(low), float(high)
+
+
+def equal(tasks: Sequence[Sequence[float]]) -> np.ndarray:
+    """A weight for each value [n] of all tasks, one after the other, with which every task weighs 1."""
+    return np.concatenate([np.full(len(one), 1 / len(one)) for one in tasks])
