@@ -12,6 +12,7 @@ from ..faults import SpecError
 from ..runs import replace
 from .baseline import keep
 from .ci import DOCUMENTS, badge, comment, github, junit, latex, shields
+from .evidence import evidence
 from .formats import csv, json, markdown, plain
 from .gate import FAIL_ON, Against, judged, unfinished
 from .html import html
@@ -31,7 +32,7 @@ FORMATS: dict[str, Callable[[Table], object]] = {
     "junit": junit, "github": github, "comment": comment, "latex": latex, "badge": badge, "shields": shields,
 }  # fmt: skip
 
-OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {}
+OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {"claims": evidence}
 """Forms that are one document over several comparisons; each raises `SpecError` for tables that make none."""
 
 

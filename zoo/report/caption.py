@@ -22,6 +22,7 @@ def caption(table: Table) -> list[str]:
     unit = f" in {metric.unit}" if metric.unit else ""
     lines = [f"{metric.name}{unit}, {metric.better} is better; selected by {table.select}, reported on test."]
     lines += [f"{', '.join(facts)}." for facts in [[*_text(table), *_budget(table)]] if facts]
+    lines += [f"{note}." for note in table.notes]
     return lines + fairness.said(table) + _differences(table) + _power(table)
 
 

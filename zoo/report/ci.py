@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from . import claims
 from .caption import caption, footnotes, title
-from .formats import against, columns, flat, markdown, short, status
+from .column import flat, short
+from .formats import against, columns, markdown, status
 from .gate import Change, unfinished
 from .table import Row, Table
 from .verdict import sentences
@@ -117,7 +119,8 @@ def latex(table: Table) -> str:
     chosen = columns(table)
     lines = [" & ".join(tex(column.text(row)) for column in chosen) + r" \\" for row in table.rows]
     reasons = [f"{row.name}: {short(row.reason)}" for row in table.rows if row.reason]
-    notes = [*against(table), *sentences(table), *caption(table), *reasons, *footnotes(table)]
+    verdicts = [*sentences(table), *claims.sentences(table)]
+    notes = [*against(table), *verdicts, *caption(table), *reasons, *footnotes(table)]
     return "\n".join([
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",

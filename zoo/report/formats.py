@@ -6,15 +6,16 @@ import csv as csv_file
 import io
 import json as json_file
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tabulate import tabulate
 
 from ..runs import strict
-from . import baseline, fairness, units
+from . import baseline, claims, fairness, units
 from .caption import caption, footnotes, title
+from .column import Column, Small, flat, short
 from .effects import Effect, effects, sentence
 from .method import method
 from .pareto import COSTS, fronts
@@ -22,21 +23,6 @@ from .table import FORMAT, Mean, Row, Run, Table
 from .verdict import Finding, findings, rule, sentences
 
 FIGURES = ("p", "p_holm", "improvement", "detectable", "more")
-LONGEST = 200  # characters of a reason in a table; CSV and JSON hold all of it
-
-
-@dataclass(frozen=True)
-class Column:
-    """`priority` 1 is the last to go where there is no room; `breaks` says where lines may: at "commas", between
-    "words" or "anywhere". `value` is the number that `text` stands for, where it stands for one."""
-
-    head: str
-    text: Callable[[Any], str]
-    priority: int
-    right: bool = True
-    breaks: str = ""
-    value: Callable[[Any], float | None] | None = None
-
 
 EFFECT = (
     Column("effect of", lambda effect: flat(effect.name), 1, right=False, breaks="words"),
@@ -65,6 +51,7 @@ def columns(table: Table) -> list[Column]:
         Column("mismatch", fairness.mismatch, 10, value=lambda row: row.match and row.match["mismatch"]),
         Column(f"test {flat(name)}", lambda row: units.mean(row.test), 2, value=lambda row: _mean(row.test)),
         *several,
+        *(_probe(probe, flat(name)) for probe in table.probes),
         Column("difference [95 %]", lambda row: _difference(table, row, found), 4, value=lambda r: _mean(r.difference)),
         Column("p", lambda row: units.chance(_p(found.get(row.name))), 7, value=lambda row: _p(found.get(row.name))),
         Column("verdict", lambda row: _phrase(found.get(row.name)), 5, right=False, breaks="words"),
@@ -76,6 +63,17 @@ def columns(table: Table) -> list[Column]:
         Column("status", status, 16 if plain else 3, right=False, breaks="commas"),
     ]
     return [column for column in every if any(column.text(row) for row in table.rows)]
+
+
+def _probe(split: str, metric: str) -> Column:
+    """A further split; where fewer seeds have a score on it than on test, how many do."""
+
+    def text(row: Row) -> str:
+        mean = row.probes.get(split)
+        few = f" ({mean.n} of {row.test.n} seeds)" if mean and row.test and mean.n < row.test.n else ""
+        return units.mean(mean) + few
+
+    return Column(f"{flat(split)} {metric}", text, 6, value=lambda row: _mean(row.probes.get(split)))
 
 
 def _difference(table: Table, row: Row, found: Mapping[str, Finding]) -> str:
@@ -124,24 +122,13 @@ def spelled(value: Any) -> str:
     return value if isinstance(value, str) else json_file.dumps(value)
 
 
-def flat(text: str) -> str:
-    """The text on one line, without control characters."""
-    text = re.sub(r"\s*[\r\n\v\f\x85\u2028\u2029]\s*", " ", str(text).strip("\r\n"))
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", text.replace("\t", " "))
-
-
-def short(text: str) -> str:
-    text = flat(text)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
 def plain(table: Table) -> str:
     """Plain text, the reasons beside the status."""
     head, cells, align = _grid(table, str)
     body = tabulate(cells, head, "simple", disable_numparse=True, colalign=align if cells else None)
     blocks = [[title(table)], against(table), sentences(table), caption(table)]
     blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
-    blocks += [f"{name}\n\n{_small(lines, str, 'simple')}" for name, lines in small_tables(table).items()]
+    blocks += [_small(each, flat, "simple") for each in small_tables(table)]
     blocks += [_sensitivity(table, flat, "simple"), "\n".join(map(flat, footnotes(table)))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -153,7 +140,7 @@ def markdown(table: Table) -> str:
     notes = "\n".join(f"- {_prose(line)}" for line in footnotes(table))
     verdicts = "\n".join(f"- {_prose(line)}" for line in sentences(table))
     parts = [f"# {_prose(title(table))}", *_gate(table), verdicts, " ".join(map(_prose, caption(table))), body]
-    parts += [f"## {name}\n\n{_small(lines, escape, 'pipe')}" for name, lines in small_tables(table).items()]
+    parts += [f"## {_small(each, _prose, 'pipe')}" for each in small_tables(table)]
     parts += [_sensitivity(table, _prose, "pipe"), notes]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -170,17 +157,24 @@ def against(table: Table) -> list[str]:
     return table.gate.lines if table.gate else []
 
 
-def small_tables(table: Table) -> dict[str, tuple[Effect, ...]]:
-    """What stands under the large one, by title."""
+def small_tables(table: Table) -> list[Small]:
+    """What stands under the large one."""
+    held = claims.small(table)
+    return [*([held] if held else []), *slots(table)]
+
+
+def slots(table: Table) -> list[Small]:
+    """The effects of slots, each of two of them too."""
     found = effects(table)
     named = {"Each slot, averaged over the others": found.main, "Two slots together": found.interactions}
-    return {title: some for title, some in named.items() if some}
+    return [Small(title, EFFECT, some) for title, some in named.items() if some]
 
 
-def _small(found: tuple[Effect, ...], quote: Callable[[str], str], form: str) -> str:
-    heads, align = [column.head for column in EFFECT], ["right" if column.right else "left" for column in EFFECT]
-    cells = [[quote(column.text(effect)) for column in EFFECT] for effect in found]
-    return tabulate(cells, heads, form, disable_numparse=True, colalign=align)
+def _small(small: Small, quote: Callable[[str], str], form: str) -> str:
+    heads, align = [c.head for c in small.columns], ["right" if c.right else "left" for c in small.columns]
+    cells = [[quote(column.text(row)) for column in small.columns] for row in small.rows]
+    body = tabulate(cells, heads, form, disable_numparse=True, colalign=align)
+    return "\n\n".join([small.title, *([" ".join(map(quote, small.lines))] if small.lines else []), body])
 
 
 def _sensitivity(table: Table, quote: Callable[[str], str], form: str) -> str:
@@ -217,16 +211,17 @@ def csv(table: Table) -> str:
     found = findings(table)
     became = {each.name: each.kind for each in table.gate.changes} if table.gate else {}
     earlier = {row.name: {"earlier": became[row.name]} if became else {} for row in table.rows}
-    records = [_record(row, found.get(row.name)) | earlier[row.name] for row in table.rows]
-    writer.writerow([*_record(Row("", {}, (), ""), None), *(["earlier"] if became else [])])
+    records = [_record(row, found.get(row.name), table.probes) | earlier[row.name] for row in table.rows]
+    writer.writerow([*_record(Row("", {}, (), ""), None, table.probes), *(["earlier"] if became else [])])
     writer.writerows([[_safe(value) for value in record.values()] for record in records])
     return buffer.getvalue()
 
 
-def _record(row: Row, finding: Finding | None) -> dict[str, Any]:
+def _record(row: Row, finding: Finding | None, probes: Sequence[str]) -> dict[str, Any]:
     requested, effective = row.kernel
     verdict = finding and finding.verdict
-    means = {"test": row.test, "dev": row.dev, "test_loss": row.loss, "difference": row.difference}
+    means = {"test": row.test, "dev": row.dev, "test_loss": row.loss}
+    means |= {f"probe_{probe}": row.probes.get(probe) for probe in probes} | {"difference": row.difference}
     return {
         "variant": row.name,
         "differs": differs(row.differs),
@@ -277,6 +272,7 @@ def json(table: Table) -> str:
         "footnotes": footnotes(table),
         "method": method(table),
         "rows": [_entry(row, found.get(row.name), best) for row in table.rows],
+        "claims": claims.entries(table),
         "effects": {
             "main": [_effect(effect, table.metric.name) for effect in slots.main],
             "interactions": [_effect(effect, table.metric.name) for effect in slots.interactions],
@@ -315,6 +311,7 @@ def _entry(row: Row, finding: Finding | None, best: Mapping[str, list[str]]) -> 
     requested, effective = row.kernel
     entry = {name: value for name, value in vars(row).items() if name not in ("runs", "kernel")}
     entry = {name: asdict(value) if isinstance(value, Mean) else value for name, value in entry.items()}
+    entry["probes"] = {name: asdict(mean) for name, mean in row.probes.items()}
     parts = (part for run in row.runs for part in run.record.get("provenance") or ())
     return entry | {
         "verdict": finding and _verdict(finding),
@@ -328,6 +325,6 @@ def _entry(row: Row, finding: Finding | None, best: Mapping[str, list[str]]) -> 
 
 
 def _run(run: Run) -> dict[str, Any]:
-    entry = {key: getattr(run, key) for key in ("seed", "id", "status", "reason", "dev", "test")}
+    entry = {key: getattr(run, key) for key in ("seed", "id", "status", "reason", "dev", "test", "probes")}
     curve = [{key: value for key, value in point.items() if key != "kind"} for _, point in run.curve]
     return {**entry, "train_seconds": run.fact("train", "seconds"), "curve": curve}

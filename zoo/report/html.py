@@ -8,10 +8,11 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
-from . import units
+from . import claims, units
 from .caption import caption, footnotes, reasons, title
+from .column import Column, Small, short
 from .effects import effects, sentence
-from .formats import EFFECT, Column, against, columns, short, small_tables, spelled
+from .formats import against, columns, slots, spelled
 from .markup import Markup, join, tag
 from .method import method
 from .plots import bars, curves, differences, effect_bars, pareto, sensitivity
@@ -49,6 +50,7 @@ def _hash(text: str) -> str:
 def main(table: Table) -> Markup:
     sections = [
         _section("Verdict", verdict(table)),
+        _section("Claims", claimed(table)),
         _section("Results", results(table)),
         _section("Differences", effect_plots(table)),
         _section("Training", [part for part in [curves(table)] if part]),
@@ -92,10 +94,21 @@ def results(table: Table) -> list[Markup]:
     parts.append(grid("results", f"{table.metric.name} on test, the best first", chosen, table.rows))
     if said := _list(map(short, reasons(table)), "faults"):
         parts.append(said)
-    for number, (name, found) in enumerate(small_tables(table).items()):
-        parts.append(grid(f"effects-{number}", name, sorted(EFFECT, key=lambda column: column.priority), found))
+    parts += [small_grid(f"effects-{number}", small) for number, small in enumerate(slots(table))]
     notes = _list(footnotes(table))
     return parts + ([notes] if notes else [])
+
+
+def claimed(table: Table) -> list[Markup]:
+    """What was said of the rows, held against what came out."""
+    if (small := claims.small(table)) is None:
+        return []
+    counted, *rest = small.lines
+    return [tag("p", tag("strong", counted), f" {' '.join(rest)}"), small_grid("claims", small)]
+
+
+def small_grid(name: str, small: Small) -> Markup:
+    return grid(name, small.title, sorted(small.columns, key=lambda column: column.priority), small.rows)
 
 
 def grid(name: str, title: str, chosen: Sequence[Column], rows: Sequence[Any]) -> Markup:
@@ -236,7 +249,8 @@ def every_run(table: Table) -> Markup | None:
     pairs = [(row, run) for row in table.rows for run in row.runs]
     if not pairs:
         return None
-    chosen = [*RUN[:3], _split(table, "dev"), _split(table, "test"), *RUN[3:]]
+    splits = [_split(table, split) for split in ("dev", "test", *table.probes)]
+    chosen = [*RUN[:3], *splits, *RUN[3:]]
     chosen = [column for column in chosen if any(column.text(pair) for pair in pairs)]
     summary = tag("summary", f"{len(pairs)} runs, one by one")
     return tag("details", summary, grid("runs", f"{table.metric.name} of every run", chosen, pairs))
@@ -244,7 +258,8 @@ def every_run(table: Table) -> Markup | None:
 
 def _split(table: Table, split: str) -> Column:
     def value(pair: tuple[Row, Run]) -> float | None:
-        return getattr(pair[1], split).get(table.metric.name)
+        scores = pair[1].dev if split == "dev" else pair[1].scores(split)
+        return scores.get(table.metric.name)
 
     def text(pair: tuple[Row, Run]) -> str:
         return "" if (found := value(pair)) is None else units.score(found)

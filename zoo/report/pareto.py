@@ -25,12 +25,10 @@ def fronts(table: Table) -> dict[str, list[str]]:
     """
     from ..statistics import front
 
-    machines = [run.record["machine"] for row in table.rows for run in row.runs if run.record.get("machine")]
-    several = any(machine != machines[0] for machine in machines)
     out = {}
     for name, (_, cost) in COSTS.items():
         known = [row for row in table.rows if row.test and cost(row) is not None]
-        if len({cost(row) for row in known}) > 1 and not (several and name in TIMES):
+        if len({cost(row) for row in known}) > 1 and (table.one_machine or name not in TIMES):
             points = [(table.metric.rank(row.test.mean), cost(row)) for row in known]
             out[name] = [row.name for row, best in zip(known, front(points), strict=True) if best]
     return out

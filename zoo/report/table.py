@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from ..claims import Claim
 from ..faults import SpecError, nearest
 from ..runs import Run as Folder
 
@@ -22,6 +23,10 @@ FORMAT = 1
 
 MEMORY = re.compile(r"out of memory|OutOfMemory|MemoryError|can't allocate memory", re.IGNORECASE)
 """What torch and Python say where there is none left."""
+
+
+CLOCKED = ("seconds",)
+"""What rows can be made to agree in and only a clock shows."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Mean:
 
 @dataclass(frozen=True)
 class Run:
-    """One seed of one row. `dev` chose the weights and `test` is what they score; both hold finite numbers only."""
+    """One seed of one row. `dev` chose the weights, `test` is what they score, and `probes` what they score on further
+    splits, by name; all hold finite numbers only."""
 
     seed: int
     id: str
@@ -63,6 +69,7 @@ class Run:
     reason: str | None = None
     dev: Mapping[str, float] = field(default_factory=dict)
     test: Mapping[str, float] = field(default_factory=dict)
+    probes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     record: Mapping[str, Any] = field(default_factory=dict, repr=False)
     curve: tuple[tuple[int, Mapping[str, float]], ...] = field(default=(), repr=False)
 
@@ -72,6 +79,10 @@ class Run:
         if self.status == "failed" and (self.reason or "").startswith("killed by"):
             return "killed"
         return "out of memory" if self.status == "failed" and MEMORY.search(self.reason or "") else self.status
+
+    def scores(self, split: str) -> Mapping[str, float]:
+        """What the weights score on test, or on a probe."""
+        return self.test if split == "test" else self.probes.get(split, {})
 
     def fact(self, part: str, name: str) -> Any:
         """`record[part][name]`, or None where either is not known."""
@@ -99,6 +110,7 @@ class Row:
     test: Mean | None = None
     dev: Mean | None = None
     loss: Mean | None = None
+    probes: Mapping[str, Mean] = field(default_factory=dict)
     difference: Mean | None = None
     parameters: int | None = None
     flops_per_token: int | None = None
@@ -120,6 +132,14 @@ class Row:
         """How many runs ended in which way."""
         return Counter(run.outcome for run in self.runs)
 
+    @property
+    def step_seconds(self) -> float | None:
+        """Wall clock of all training steps, evaluations left out, as the mean over the runs that are done."""
+        done = [run for run in self.runs if run.status == "done"]
+        facts = [(number(run.fact("train", "tokens")), number(run.fact("train", "tokens_per_second"))) for run in done]
+        taken = [tokens / rate for tokens, rate in facts if tokens and rate]
+        return fmean(taken) if taken else None
+
     def scores(self, metric: Metric) -> dict[int, float]:
         """The score of every seed that has one."""
         return {run.seed: run.test[metric.name] for run in self.runs if run.status == "done"}
@@ -134,7 +154,8 @@ class Row:
 class Table:
     """A comparison: rows with a finite score first, the better first, then the others as they were declared.
 
-    `file` and `sets` are what `zoo run` was given; `gate` is there where an earlier report is compared to.
+    `file` and `sets` are what `zoo run` was given; `gate` is there where an earlier report is compared to. `notes` say
+    what the task's further splits are.
     """
 
     name: str
@@ -147,12 +168,36 @@ class Table:
     margin: float | None = None
     file: str = ""
     sets: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = ()
     gate: Gate | None = None
+
+    def agreement(self, row: Row) -> Mapping[str, Any] | None:
+        """The row's `match`. Of seconds it is known only afterwards: `mismatch` is that of those `taken`, to the
+        baseline's, and `planned` the one that was aimed at.
+        """
+        if not row.match or row.match["what"] not in CLOCKED:
+            return row.match
+        taken, target = row.step_seconds, row.match["value"] / (1 + row.match["mismatch"])
+        theirs = self.base.step_seconds if self.base and not self.base.reference else target
+        off = taken / theirs - 1 if taken and theirs else None
+        return {**row.match, "planned": row.match["mismatch"], "taken": taken, "mismatch": off}
 
     @property
     def base(self) -> Row | None:
         """The row that the others are compared to."""
         return next((row for row in self.rows if row.name == self.baseline), None)
+
+    @property
+    def probes(self) -> list[str]:
+        """The further splits that any row is scored on, in the order in which they were."""
+        return list(dict.fromkeys(name for row in self.rows for name in row.probes))
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether times can be compared."""
+        machines = [run.record["machine"] for row in self.rows for run in row.runs if run.record.get("machine")]
+        return all(machine == machines[0] for machine in machines)
 
     def differences(self, row: Row) -> dict[int, float]:
         """Score of the row less the baseline's by shared seed; a reference, with one score, has it at every seed."""
@@ -195,8 +240,13 @@ def _table(out: Path, document: Mapping[str, Any]) -> Table:
         rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
     given = {key: document[key] for key in ("baseline", "select", "test", "margin", "file", "sets") if key in document}
+    given["notes"] = tuple(document.get("notes") or ())
+    given["claims"] = tuple(map(Claim.read, document.get("claims") or ()))
+    if strange := {name for claim in given["claims"] for name in (claim.row, claim.than)} - {row.name for row in rows}:
+        raise ValueError(f"a claim is about {', '.join(sorted(strange))}, which is no row")
     table = Table(document["name"], document["task"], metric, tuple(rows), **given)
-    return replace(table, rows=tuple(replace(row, difference=Mean.of(table.differences(row).values())) for row in rows))
+    known = ((row, Mean.of(table.differences(row).values()), table.agreement(row)) for row in rows)
+    return replace(table, rows=tuple(replace(row, difference=mean, match=match) for row, mean, match in known))
 
 
 def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
@@ -214,20 +264,22 @@ def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
     if status == "done" and metric not in test:  # strict JSON writes a number that is not finite as null
         status = "diverged" if metric in (metrics.get("test") or {}) else "failed"
         reason = f"no finite {metric} on test"
-    return Run(seed, id, status, reason, dev, test, record, curve)
+    probes = {split: _finite(values) for split, values in metrics.items() if split not in ("dev", "test")}
+    return Run(seed, id, status, reason, dev, test, probes, record, curve)
 
 
 def _curve(folder: Folder) -> tuple[tuple[int, Mapping[str, float]], ...]:
     return tuple((point["step"], _finite(point)) for point in folder.lines() if point.get("kind") == "dev")
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
+    """The value if it is a finite number."""
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return value if known else None
 
 
 def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
-    return {name: value for name, value in (values or {}).items() if _number(value) is not None}
+    return {name: value for name, value in (values or {}).items() if number(value) is not None}
 
 
 def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row:
@@ -244,7 +296,7 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         return next(iter(known("model", name)), None)
 
     def mean(name: str, part: str = "train") -> float | None:
-        values = [value for value in map(_number, known(part, name)) if value is not None]
+        values = [value for value in map(number, known(part, name)) if value is not None]
         return fmean(values) if values else None
 
     kernel = first("kernel") or {}
@@ -261,17 +313,24 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),
         loss=Mean.of(run.test.get("loss") for run in done),
-        parameters=_number(first("parameters")),
-        flops_per_token=_number(first("flops_per_token")),
-        kv_bytes_per_token=_number(first("kv_bytes_per_token")),
+        probes=_probes(done, metric.name),
+        parameters=number(first("parameters")),
+        flops_per_token=number(first("flops_per_token")),
+        kv_bytes_per_token=number(first("kv_bytes_per_token")),
         epochs=mean("epochs"),
         tokens_per_second=mean("tokens_per_second"),
         train_seconds=mean("seconds"),
         decode_tokens_per_second=mean("tokens_per_second", "decode"),
-        peak_memory_bytes=max(filter(None, map(_number, known("train", "peak_memory_bytes"))), default=None),
+        peak_memory_bytes=max(filter(None, map(number, known("train", "peak_memory_bytes"))), default=None),
         factorisation=first("factorisation"),
         kernel=(kernel.get("requested"), tuple(kernel.get("effective") or ())),
     )
+
+
+def _probes(done: list[Run], metric: str) -> dict[str, Mean]:
+    names = dict.fromkeys(name for run in done for name in run.probes)
+    means = {name: Mean.of(run.scores(name).get(metric) for run in done) for name in names}
+    return {name: mean for name, mean in means.items() if mean}
 
 
 def _reference(runs: tuple[Run, ...]) -> bool:

@@ -12,7 +12,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from .caption import caption, footnotes, reasons, title
-from .formats import EFFECT, Column, against, columns, flat, short, small_tables
+from .column import Column, flat, short
+from .formats import against, columns, small_tables
 from .table import Row, Table
 from .verdict import sentences
 
@@ -39,9 +40,11 @@ class terminal:  # noqa: N801, a function to whoever calls it
         yield Text()
         yield grid(chosen, self.table.rows)
         yield Text()
-        for name, found in small_tables(self.table).items():
-            yield Text(name)
-            yield grid(fit(EFFECT, found, options.max_width), found)
+        for small in small_tables(self.table):
+            yield Text(small.title, style="bold")
+            for line in small.lines:
+                yield Text(flat(line), style="dim")
+            yield grid(fit(small.columns, small.rows, options.max_width), small.rows)
             yield Text()
         for line in reasons(self.table):
             yield Text(short(line), style="red")
