@@ -39,11 +39,11 @@ def run(seed=0, test=None, status="done", *, loss=None, dev=None, curve=(), **pa
     return record | parts, curve
 
 
-def folder(out: Path, rows, name="sweep", cells=(), **document):
+def folder(out: Path, rows, name="sweep", cells=(), first=0, **document):
     """A comparison's folders. `rows` maps a name to its runs, to the reason of its refusal, or to a row's entry;
-    `cells` maps a name to its values on the axes."""
+    `cells` maps a name to its values on the axes; ids count rows from `first`."""
     entries = []
-    for number, (row, runs) in enumerate(rows.items()):
+    for number, (row, runs) in enumerate(rows.items(), first):
         entry = {"name": row, "differs": {"position": row}, "refused": None, "runs": []}
         entry |= runs if isinstance(runs, dict) else {"refused": runs} if isinstance(runs, str) else {}
         entry |= {"cell": cells[row]} if row in cells else {}

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ..faults import SpecError
 from ..runs import replace
+from .aggregate import aggregate
 from .baseline import keep
 from .ci import DOCUMENTS, badge, comment, github, junit, latex, shields
 from .evidence import evidence
@@ -32,7 +33,7 @@ FORMATS: dict[str, Callable[[Table], object]] = {
     "junit": junit, "github": github, "comment": comment, "latex": latex, "badge": badge, "shields": shields,
 }  # fmt: skip
 
-OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {"claims": evidence}
+OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {"claims": evidence, "aggregate": aggregate}
 """Forms that are one document over several comparisons; each raises `SpecError` for tables that make none."""
 
 
