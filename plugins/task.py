@@ -49,6 +49,7 @@ class LanguageModeling(Task):
         self.stride = self.target_len if prefix else self.length // 2
         self.factors = check_factors(extrapolate or [], self.length, prefix, shape.max_len)
         self.probes = tuple(self.factors)
+        self.probe_note = self.stretches()
         self.metrics = ("bpb", "loss", "perplexity") if tokenizer.lossless else ("loss", "perplexity")
 
     def prepare(self) -> None:
@@ -86,6 +87,16 @@ class LanguageModeling(Task):
         weight = keep.float()
         weight[:, : length - self.stride] = 0.0
         yield from pieces(Batch(ids[:, :0], ids, weight, target_keep=keep), max(1, size // factor))
+
+    def stretches(self) -> str:
+        """What the probes are, in words."""
+        if not self.factors:
+            return ""
+        *sizes, longest = (f"{factor * self.length} ({name})" for name, factor in self.factors.items())
+        return (
+            f"The same tokens of test, the last {self.stride} of each window, are scored in windows of "
+            f"{', '.join(sizes)} and {longest} tokens; {self.length} were trained on"
+        )
 
     def decode(self, ids: Iterable[int]) -> str:
         return self.tokenizer.decode(ids)

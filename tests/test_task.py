@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from zoo.measure import evaluate
 from zoo.shape import Shape
 from zoo.tasks import SPECIALS, Data, Example, Splits
 from zoo_plugins.generated import AssociativeRecall, Copy, Reverse, Sort
@@ -82,7 +83,12 @@ def tensors(batch):
 
 @pytest.mark.parametrize("task", TASKS, indirect=True)
 def test_batches_keep_the_contract(task):
-    for batch in (task.batch(7, seeded()), *task.batches("train", 7), *task.batches("dev", 7), *task.batches("test", 7)):
+    for batch in (
+        task.batch(7, seeded()),
+        *task.batches("train", 7),
+        *task.batches("dev", 7),
+        *task.batches("test", 7),
+    ):
         B, T = batch.target.shape
         assert B <= 7 and task.target_len >= T and batch.source.shape[1] <= task.source_len
         assert batch.source.shape[0] == B and batch.weight.shape == (B, T)
@@ -142,7 +148,9 @@ def test_rows_of_a_split_do_not_depend_on_the_batch_size(task, split):
             real = torch.ones_like(batch.source) if batch.source_keep is None else batch.source_keep
             for i in range(len(batch.target)):
                 keep = kept[i].bool()
-                yield [x.tolist() for x in (batch.source[i][real[i].bool()], batch.target[i][keep], batch.weight[i][keep])]
+                yield [
+                    x.tolist() for x in (batch.source[i][real[i].bool()], batch.target[i][keep], batch.weight[i][keep])
+                ]
 
     whole = list(rows(1000))
     assert list(rows(3)) == whole == list(rows(1))
@@ -231,6 +239,110 @@ def test_too_little_text_is_refused_with_the_numbers():
 def test_windows_that_cannot_be_are_refused(prefix, length):
     with pytest.raises(ValueError, match="prefix|length"):
         LanguageModeling(SHAPE, lines(), Byte(), prefix=prefix, length=length)
+
+
+# --- longer windows
+
+
+def stretched(factors=(2, 4), length=6, texts=None):
+    texts = LINES[50:] if texts is None else texts
+    given = Lines(LINES[:40], LINES[40:50], texts)
+    task = LanguageModeling(Shape(max_len=64), given, Byte(), length=length, extrapolate=list(factors))
+    task.prepare()
+    return task
+
+
+def scored_by(task, split, size=5):
+    """The ids that count, in order, and per row their places in the window and how long that is."""
+    ids, places = [], []
+    for batch in task.batches(split, size):
+        for target, weight in zip(batch.target, batch.weight, strict=True):
+            ids += target[weight > 0].tolist()
+            places.append(((weight > 0).nonzero().flatten().tolist(), len(target)))
+    return ids, places
+
+
+@pytest.mark.parametrize("length", [2, 5, 6, 16])
+@pytest.mark.parametrize("factors", [(2,), (4, 2), (3, 4)])
+@pytest.mark.parametrize("end", [0, 1, 2])
+def test_the_same_tokens_are_scored_in_windows_of_every_length(length, factors, end):
+    texts = ["".join(LINES[50:])[: 200 - end]]
+    task = stretched(factors, length, texts)
+    assert task.probes == ("x1", *(f"x{factor}" for factor in sorted(factors)))
+    first = max(factors) * length - length // 2  # what has the longest window before it, and all that follows
+    for probe, factor in zip(task.probes, (1, *sorted(factors)), strict=True):
+        ids, places = scored_by(task, probe)
+        assert ids == ids_of(texts[0])[first:]
+        half = list(range(factor * length - length // 2, factor * length))
+        assert max(size for _, size in places) == factor * length
+        assert all(at == half for at, _ in places[:-1]) and places[-1][0] == half[: len(places[-1][0])] != []
+
+
+def test_the_bytes_that_are_scored_are_the_same_too():
+    texts = ["äöü€ and more of it, "] * 6
+    task = LanguageModeling(SHAPE, Lines(texts, texts, texts), Char(unknown=False), length=4, extrapolate=[2, 4])
+    task.prepare()
+    scored = "".join(texts)[16 - 2 :]
+    for probe in task.probes:
+        counted = sum((b.weight * task.bytes[b.target]).sum().item() for b in task.batches(probe, 4))
+        assert counted == len(scored.encode()) > len(scored)
+
+
+class Remembers(torch.nn.Module):
+    """Logits of a token from the sum of all ids before it in the window: whatever lies there changes them."""
+
+    def __init__(self, vocabulary):
+        super().__init__()
+        self.table = torch.randn(13, vocabulary, generator=seeded())
+
+    def forward(self, source, target, **given):
+        return self.table[(target.cumsum(1) - target) % 13]
+
+
+def test_scores_are_those_of_a_plain_walk_over_the_text():
+    task = stretched((2, 3), length=6)
+    model = Remembers(task.vocab_size)
+    stream, first = ids_of("".join(LINES[50:])), 3 * 6 - 3
+    for probe, factor in (("x1", 1), ("x2", 2), ("x3", 3)):
+        nats = 0.0
+        for at in range(first, len(stream)):
+            begin = at - (at - first) % 3 - (factor * 6 - 3)  # the window whose last half has the token
+            logits = model.table[sum(stream[begin:at]) % 13]
+            nats -= torch.log_softmax(logits, 0)[stream[at]].item()
+        found = evaluate(model, task, probe, batch_size=4)
+        assert found["loss"] == pytest.approx(nats / (len(stream) - first), rel=1e-5)
+        assert found["bpb"] == pytest.approx(nats / math.log(2) / (len(stream) - first), rel=1e-5)
+
+
+def test_without_longer_windows_nothing_is_probed():
+    task = LanguageModeling(SHAPE, lines(), Byte())
+    assert task.probes == () and task.probe_note == ""
+
+
+def test_the_note_says_what_is_scored_where():
+    note = stretched((2, 4)).probe_note
+    assert "the last 3 of each window" in note and "6 (x1), 12 (x2) and 24 (x4) tokens; 6 were trained on" in note
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"extrapolate": [2], "prefix": 4}, "prefix"),
+        ({"extrapolate": [2, 3]}, "windows of 48 tokens, and max_len is 32; write 'length'"),
+        ({"extrapolate": [1, 2], "length": 8}, "different numbers from 2"),
+        ({"extrapolate": [0], "length": 8}, "different numbers from 2"),
+        ({"extrapolate": [2, 2], "length": 8}, "different numbers from 2"),
+    ],
+)
+def test_longer_windows_that_cannot_be_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        LanguageModeling(Shape(max_len=32), lines(), Byte(), **{"length": 16, **options})
+
+
+def test_a_text_shorter_than_the_longest_window_is_refused():
+    with pytest.raises(ValueError, match="test text has 20 tokens, and extrapolate asks for windows of 24"):
+        stretched((4,), 6, ["x" * 20])
+    assert scored_by(stretched((4,), 6, ["x" * 24]), "x4")[1] == [([21, 22, 23], 24)]
 
 
 # --- masked language modeling

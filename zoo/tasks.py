@@ -118,6 +118,7 @@ class Task:
     target_len: int = 0
     metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
     probes: tuple[str, ...] = ()  # splits beside dev and test that the best weights are scored on
+    probe_note: str = ""  # and what these are: a sentence without its full stop
 
     data: Data | None = None  # None for generated tasks, and so is the tokenizer
     tokenizer: Tokenizer | None = None
@@ -172,9 +173,7 @@ def pick(rows: Batch, index: Tensor | slice) -> Batch:
     source, source_keep = narrow(rows.source[index], rows.source_keep, index)
     target, target_keep = narrow(rows.target[index], rows.target_keep, index)
     weight = rows.weight[index][:, : target.shape[1]]
-    return replace(
-        rows, source=source, target=target, weight=weight, source_keep=source_keep, target_keep=target_keep
-    )
+    return replace(rows, source=source, target=target, weight=weight, source_keep=source_keep, target_keep=target_keep)
 
 
 def narrow(ids: Tensor, keep: Tensor | None, index: Tensor | slice) -> tuple[Tensor, Tensor | None]:

@@ -5,8 +5,9 @@ B rows of a batch, S source tokens, T target tokens, V vocabulary.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,8 @@ from .alone import Alone, Bytes, Lines, Pairs, among, table
 from .subject import Subject, Table
 
 SHAPE = Shape(d_model=32, n_heads=4, n_layers=1, max_len=32)
+LONGEST = {"source": SHAPE.max_len, "target": SHAPE.max_len}
+"""What a probe may hold: it may ask for more at once than training did."""
 PARTNERS = (("lines", Lines), ("pairs", Pairs))
 
 
@@ -74,22 +77,24 @@ def batches(case: Alone) -> None:
     task = prepared(case)
     drawn = [("A training batch", task.batch(7, seeded()))]
     drawn += [(f"A batch of {split}", batch) for split in SPLITS for batch in task.batches(split, 7)]
-    for what, batch in drawn:
-        for fault in faults(task, batch):
+    probed = [(f"A batch of {split}", batch) for split in task.probes for batch in task.batches(split, 7)]
+    lengths = {"source": task.source_len, "target": task.target_len}
+    for what, batch, longest in [(*each, lengths) for each in drawn] + [(*each, LONGEST) for each in probed]:
+        for fault in faults(task, batch, longest):
             case.fail(f"{what} of 7 rows: {fault}.")
-    for split in ("training", "dev", "test"):
-        if not any(batch.weight.sum() > 0 for what, batch in drawn if split in what):
+    for split in ("training", "dev", "test", *task.probes):
+        if not any(batch.weight.sum() > 0 for what, batch in drawn + probed if split in what.split()):
             case.fail(f"The {split} batches: some target should count, and none does.")
 
 
-def faults(task: Task, batch: Batch) -> Iterator[str]:
-    """What is wrong with a batch in itself."""
+def faults(task: Task, batch: Batch, longest: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with a batch in itself, its source and target being so long at most."""
     B, T = batch.target.shape
     S = batch.source.shape[1]
     if not 1 <= B <= 7 or len(batch.source) != B:
         yield f"there should be as many sources as targets, 1 to 7, and there are {len(batch.source)} and {B}"
-    if task.source_len < S or task.target_len < T:
-        yield f"they should be at most {task.source_len} and {task.target_len} long, and are {S} and {T}"
+    if longest["source"] < S or longest["target"] < T:
+        yield f"they should be at most {longest['source']} and {longest['target']} long, and are {S} and {T}"
     for name, ids, keep in (("source", batch.source, batch.source_keep), ("target", batch.target, batch.target_keep)):
         if ids.dtype != torch.int64 or (ids < 0).any() or (ids >= task.vocab_size).any():
             yield f"the {name} should be ids from 0 to {task.vocab_size - 1}, and runs from {ids.min()} to {ids.max()}"
@@ -117,6 +122,9 @@ def facts(case: Alone) -> None:
     for name, value in found.items():
         if getattr(task, name) != value:
             case.fail(f"A batch was drawn: {name} should be {value}, as the batch shows, and is {getattr(task, name)}.")
+    names = [*SPLITS, *task.probes]
+    if len(set(names)) < len(names) or bool(task.probes) != bool(task.probe_note):
+        case.fail(f"Probes should have names of their own and a note, and are {task.probes}: {task.probe_note!r}.")
     if task.aligned and batch.source.shape != batch.target.shape:
         case.fail("A batch was drawn: an aligned target should be as long as its source, and is not.")
     if (choices := task.choices) is None:
@@ -145,7 +153,7 @@ def generators(case: Alone) -> None:
 def evaluation(case: Alone) -> None:
     """Each split is gone through once, in one order, whatever the size of a batch."""
     task = prepared(case)
-    for split in SPLITS:
+    for split in (*SPLITS, *task.probes):
         whole = list(rows(task, split, 1000))
         for size in (1000, 7, 1):
             found = list(rows(task, split, size))
@@ -159,10 +167,11 @@ def evaluation(case: Alone) -> None:
 
 
 def splits(case: Alone) -> None:
-    """No split is another one: most of its rows stand in no other."""
+    """No split is another one: most of its rows stand in no other. A probe may have those of test."""
     task = prepared(case)
-    found = {split: set(rows(task, split, 64)) for split in SPLITS}
-    for one, two in (("train", "dev"), ("train", "test"), ("dev", "test")):
+    found = {split: set(rows(task, split, 64)) for split in (*SPLITS, *task.probes)}
+    probed = [(seen, probe) for probe in task.probes for seen in ("train", "dev")]
+    for one, two in (("train", "dev"), ("train", "test"), ("dev", "test"), *probed):
         both = len(found[one] & found[two])
         if both * 2 > min(len(found[one]), len(found[two])):
             case.fail(f"{one} and {two} were read: they should have few rows in common, and have {both}.")
@@ -210,12 +219,13 @@ def metrics(case: Alone) -> None:
     model = Uniform()
     model.vocab_size = task.vocab_size
     nats = math.log(task.vocab_size if task.choices is None else len(task.choices))
-    for size in (64, 5):
-        found = measure.evaluate(model, task, "dev", batch_size=size)
+    for split, size in itertools.product(("dev", *task.probes), (64, 5)):
+        found = measure.evaluate(model, task, split, batch_size=size)
         wrong = [name for name, value in found.items() if not math.isfinite(value)]
         if wrong or not math.isclose(found.get("loss", nats), nats, rel_tol=1e-5):
             case.fail(
-                f"A model that knows nothing was scored in batches of {size}: its loss should be {nats:.4f}; {found}."
+                f"A model that knows nothing was scored on {split} in batches of {size}: "
+                f"its loss should be {nats:.4f}; {found}."
             )
 
 
