@@ -45,12 +45,17 @@ def flops_of_a_step(run: RunSpec, task: Task, registry) -> int:
     return step_flops(flops(run, task, registry), run.train, task)
 
 
+def untimed(run: RunSpec, task: Task, registry) -> float:
+    raise SpecError("match: no step of these rows has been timed; 'zoo.pace.paced' does that, as 'zoo run' does")
+
+
 MEASURES: Mapping[str, Measure] = {
     "parameters": parameters,
     "non-embedding-parameters": inner_parameters,
     "flops-per-token": flops,
     "training-flops": flops_of_a_step,
     "tokens": lambda run, task, registry: tokens_per_step(run.train, task),
+    "seconds": untimed,
 }
 """Of a model, or of one step where the steps are what is matched."""
 
@@ -76,25 +81,24 @@ SIZES: Mapping[str, tuple[Callable[[RunSpec, int], RunSpec], Callable[[RunSpec],
 """How a run is built at another size; where the search for it begins, and its steps, coarse before fine."""
 
 
-def matched(comparison: Comparison, known: dict, registry) -> Comparison:
-    """The comparison with every row at the size or the number of steps at which it agrees with the baseline.
-
-    Raises `SpecError` for rows that cannot.
+def matched(comparison: Comparison, known: dict, registry, measure: Measure | None = None) -> Comparison:
+    """The comparison with every row at the size or the number of steps at which it agrees with the baseline in what
+    `measure` finds, by default that of the table. Raises `SpecError` for rows that cannot.
     """
     rule = comparison.match
     if rule is None or any(row.match for row in comparison.rows):
         return comparison
     if comparison.base.runs[0].model is None:
         raise SpecError(f"match: the baseline '{comparison.baseline}' is no model; write 'to' with a number")
-    target = rule.to
+    target, measure = rule.to, measure or MEASURES[rule.what]
     if target is None:
         run = comparison.base.runs[0]
         task = prepared(run, known)
-        target = MEASURES[rule.what](run, task, registry) * (n_steps(run.train, task) if rule.by == "steps" else 1)
+        target = measure(run, task, registry) * (n_steps(run.train, task) if rule.by == "steps" else 1)
     rows, faults = [], []
     for row in comparison.rows:
         try:
-            rows.append(row if row.runs[0].model is None else agreed(row, rule, target, known, registry))
+            rows.append(row if row.runs[0].model is None else agreed(row, rule, measure, target, known, registry))
         except SpecError as error:
             faults += error.faults
     if faults:
@@ -102,10 +106,10 @@ def matched(comparison: Comparison, known: dict, registry) -> Comparison:
     return comparison.told_apart(rows)
 
 
-def agreed(row: Row, rule: Match, target: float, known: dict, registry) -> Row:
+def agreed(row: Row, rule: Match, measure: Measure, target: float, known: dict, registry) -> Row:
     """One row at the size or the steps at which it comes nearest to the target. Raises `SpecError`."""
     run = row.runs[0]
-    task, measure = prepared(run, known), MEASURES[rule.what]
+    task = prepared(run, known)
     if rule.by == "steps":
         one = measure(run, task, registry)
         before, size = n_steps(run.train, task), max(1, round(target / one))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .faults import Fault, SpecError
-from .runs import FINISHED, Run, replace, write_json
+from .runs import FINISHED, SPEEDS, Run, replace, write_json
 
 RESULT = ("spec", "seed", "status", "best", "metrics")
 """What two machines must agree on; times and memory are their own."""
@@ -43,7 +43,17 @@ def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
     for name, document in documents.items():
         (out / name).mkdir(parents=True, exist_ok=True)
         write_json(out / name / "comparison.json", document)
+        carry_speeds(out / name, [source / name for source in sources])
     return documents
+
+
+def carry_speeds(target: Path, sources: Sequence[Path]) -> None:
+    """Keep the times of steps by which the shards were planned, as those of any machine, so that runs stay what they
+    are when they are taken up from here.
+    """
+    if path := next((path for source in sources if (path := source / SPEEDS).exists()), None):
+        first, *_ = json.loads(path.read_text("utf-8"))["sets"]
+        write_json(target / SPEEDS, {"format": 1, "sets": [{**first, "machine": None, "workers": None}]})
 
 
 def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, Any]]:
@@ -62,8 +72,10 @@ def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, A
 
 
 def asked(document: dict[str, Any]) -> dict[str, Any]:
-    """A comparison without its file's path, the `--set`s that led to it, and what a machine knows of its trials."""
-    rows = [{**row, "tuning": None} for row in document.get("rows", [])]
+    """A comparison without its file's path, the `--set`s that led to it, and what a machine knows of its trials and
+    rounds.
+    """
+    rows = [{**row, "tuning": None, "halving": None} for row in document.get("rows", [])]
     return {**document, "file": None, "sets": None, "rows": rows}
 
 
@@ -121,9 +133,11 @@ def missing(out: Path, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = []
     for name, document in documents.items():
         for row in document["rows"]:
-            trials = (row.get("tuning") or {}).get("trials", ())
-            for run in (*row["runs"], *(run for trial in trials for run in trial["runs"])):
-                status = Run(out / run["id"]).read().get("status", "not run")
-                if status not in FINISHED:
-                    found.append(f"{name}: {row['name']} · {run['seed']} is {status}")
+            before = [*(row.get("tuning") or {}).get("trials", ()), *(row.get("halving") or {}).get("rounds", ())]
+            runs = (*row["runs"], *(run for tried in before for run in tried["runs"]))
+            status = {run["id"]: Run(out / run["id"]).read().get("status", "not run") for run in runs}
+            lacking = [run for run in runs if status[run["id"]] not in FINISHED]
+            found += [f"{name}: {row['name']} · {run['seed']} is {status[run['id']]}" for run in lacking]
+            if before and not lacking and any(tried.get("status") is None for tried in before):
+                found.append(f"{name}: what {row['name']} becomes, 'zoo run' with --out {out} finds out")
     return found

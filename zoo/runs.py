@@ -21,6 +21,8 @@ from typing import Any
 FORMAT = 1
 FINISHED = ("done", "diverged")
 """Statuses of runs that would end the same way again, and so are not repeated."""
+SPEEDS = "speeds.json"
+"""The file in a comparison's folder that keeps how long its steps take; see `zoo.pace`."""
 
 
 @dataclass(frozen=True)
