@@ -117,6 +117,7 @@ def test_a_run_leaves_all_that_it_promises(home, good):
         assert found["status"] == "done" and found["train"]["steps"] == 20
         assert {"spec", "seed", "provenance", "machine", "versions", "data", "model", "best", "metrics"} <= found.keys()
         assert all(math.isfinite(value) for value in found["metrics"]["test"].values())
+        assert found["decode"]["tokens_per_second"] > 0 and found["decode"]["tokens"] == 16
         assert (home / "runs" / id / "weights.safetensors").exists()
         assert json.loads((home / "runs" / id / "tokenizer.json").read_text())["tokenizer"] == "byte"
         assert not (home / "runs" / id / "resume.safetensors").exists()

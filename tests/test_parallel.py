@@ -138,6 +138,7 @@ def test_one_large_run(home, kind):
     assert id != one
     spread, whole = record(home, id, kind), record(home, one, "one")
     assert spread["metrics"]["test"] == pytest.approx(whole["metrics"]["test"], rel=1e-4)
+    assert spread["decode"] is None and whole["decode"]["tokens_per_second"] > 0
     assert sorted(p.name for p in (home / kind / id).iterdir()) == sorted(
         p.name for p in (home / "one" / one).iterdir()
     )

@@ -8,7 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,27 @@ def perform(run: Run, stop: Callable[[], bool], materialise: Callable | None = N
     else:
         from .train import train
 
-        run.update(**train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop, **given))
+        found = train(made.model, task, made.settings, seed=record["seed"], folder=run, stop=stop, **given)
+        run.update(**found, decode=None)
+        if found["status"] == "done" and record.get("processes", 1) == 1:
+            time_writing(run, made, stop)
+
+
+def time_writing(run: Run, made: Any, stop: Callable[[], bool]) -> None:
+    """Record how fast the best weights write, uncompiled. The result stands by then: a failure here is only printed.
+
+    Not for a run in several processes, of which none may hold the whole model, and each could fail the run.
+    """
+    from torch.compiler import set_stance
+
+    from .speed import decode
+
+    try:
+        with set_stance("force_eager") if made.settings.compile else nullcontext():
+            if speed := decode(made.model, made.task, stop):
+                run.update(decode=speed)
+    except Exception:
+        traceback.print_exc()
 
 
 def offer() -> None:

@@ -1,0 +1,66 @@
+"""How fast a model writes with a cache.
+
+S source tokens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from torch import Tensor
+
+from .generate import generate, greedy
+from .parts import Architecture
+from .plan import cache_bytes
+from .tasks import Task
+
+ROWS = 8
+"""Rows that are written side by side."""
+MOST = 512
+"""Tokens of a row at most. Within a comparison the number hangs on `max_len` and the task alone."""
+REPEATS = 5
+SECONDS = 1.5
+"""After so many passes, or so much time, no further pass begins; the first is always finished."""
+
+
+class Stopped(Exception):
+    """This process is to end."""
+
+
+def decode(model: Architecture, task: Task, stop: Callable[[], bool] = lambda: False) -> dict[str, Any] | None:
+    """Tokens per second of `ROWS` rows together, by the wall clock: the fastest of a few passes of `generate`.
+
+    Each pass reads the source of the first dev row, in every row the same, and then writes what `max_len` leaves room
+    for (`target_len` or more, `MOST` at most) greedily and never ending. Also `rows`, `tokens` of each, the bytes
+    that the cache holds for all of them in the end, and the `load` of the machine (processes that compute or wait to,
+    over the last minute). None where the model does not factorise left to right, or once `stop()`.
+    """
+    if not getattr(model, "autoregressive", False):
+        return None
+    row = next(task.batches("dev", 1)).to(next(model.parameters()).device)
+    source, keep = (None if x is None else x.expand(ROWS, -1) for x in (row.source, row.source_keep))
+    n = min(MOST, max(task.target_len, model.shape.max_len - source.shape[1]))
+
+    def choose(logits: Tensor) -> Tensor:
+        if stop():
+            raise Stopped
+        return greedy(logits)
+
+    def write(n: int) -> float:
+        began = perf_counter()
+        generate(model, source, n, source_keep=keep, stop=(), choose=choose).cpu()  # waits for the device
+        return perf_counter() - began
+
+    try:
+        write(min(n, 2))  # warms up
+        taken = [write(n)]
+        while len(taken) < REPEATS and sum(taken) < SECONDS:
+            taken.append(write(n))
+    except Stopped:
+        return None
+    held = cache_bytes(model, source, row.target[:, :1].expand(ROWS, -1), n)
+    speed = {"tokens_per_second": ROWS * n / min(taken), "rows": ROWS, "tokens": n}
+    return {**speed, "cache_bytes": held, "load": os.getloadavg()[0]}
