@@ -133,7 +133,7 @@ def test_a_refused_combination_is_a_row_with_its_reason(tmp_path):
     last = json.loads((tmp_path / "runs/c/comparison.json").read_text())["rows"][3]
     assert last["refused"] == refused.reason and last["runs"] == []
     assert last["cell"] == {"attention": "lstm", "position": "alibi"}
-    assert f"refused: lstm, alibi: {refused.reason}" in table(found, library.registry).splitlines()
+    assert f"refused: lstm, alibi: {refused.reason}" in table(found, library).splitlines()
     row = next(row for row in report.read(tmp_path / "runs", "c").rows if row.name == "lstm, alibi")
     assert (row.status, row.reason) == ("refused", refused.reason)
 

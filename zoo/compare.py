@@ -11,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from .builder import bind_task, fit, make, trimmed
+from .claims import Claim
 from .faults import Fault, SpecError, nearest
 from .library import Library
 from .reader import Reader
 from .rows import COMBINED, SIDES, Raw, label, listed, raw_rows
-from .rules import Match, Tune, read_match, read_rule, read_seeds, read_tune
+from .rules import Match, read_claims, read_match, read_rule, read_seeds
+from .search import Halving, Tune, read_halving, read_tune
 from .shape import IDS, Shape
 from .signature import show
 from .spec import ModelSpec, Node, PartSpec, Train
 from .weights import begin, digest
 
-KEYS = (*SIDES, *COMBINED[1:], "rows", "seeds", "baseline", "references", "test", "margin", "match", "tune")
+KEYS = (*SIDES, *COMBINED[1:], "rows", "seeds", "baseline", "references", "test", "margin", "match", "tune", "halving",
+        "claims")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,15 +107,17 @@ class Trial:
 
     @property
     def name(self) -> str:
-        return " ".join(f"{path.rpartition('.')[2]}={label(Node(value))}" for path, value in self.values.items())
+        short = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in self.values.items()}
+        return " ".join(f"{path.rpartition('.')[2]}={label(Node(value))}" for path, value in short.items())
 
 
 @dataclass(frozen=True)
 class Row:
     """A line of the table: what is trained, and once per seed. `cell` is its value on every axis that is varied.
 
-    Of a row with `trials`, these choose the settings of the runs; `tuning` is how that came out, None before. `match`
-    says how its sizes or steps were made to agree with the baseline's.
+    Of a row with `trials`, these choose the settings of the runs; `tuning` is how that came out, None before. `halving`
+    is how the row fared in rounds before them. While either is open, and if the row was dropped, the runs are `held`.
+    `match` says how its sizes or steps were made to agree with the baseline's.
     """
 
     name: str
@@ -121,12 +126,14 @@ class Row:
     cell: Mapping[str, str] = field(default_factory=dict, compare=False)
     trials: tuple[Trial, ...] = ()
     tuning: Mapping[str, Any] | None = field(default=None, compare=False)
+    halving: Mapping[str, Any] | None = field(default=None, compare=False)
+    held: bool = field(default=False, compare=False)
     match: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def settled(self) -> tuple[RunSpec, ...]:
         """The runs as far as it is known what they are."""
-        return self.runs if not self.trials or (self.tuning and self.tuning["chosen"]) else ()
+        return () if self.held else self.runs
 
     def each(self, change: Callable[[RunSpec], RunSpec]) -> Row:
         """The row with every run changed, those of its trials too."""
@@ -149,7 +156,7 @@ class Refusal:
 @dataclass(frozen=True)
 class Comparison:
     """Rows, the one that the others are compared to, and how: `docs/verdict.md` says what `test` and `margin` are.
-    `refused` are the combinations of the design that cannot be built.
+    `refused` are the combinations of the design that cannot be built, `claims` what its runs are held against.
     """
 
     name: str
@@ -160,6 +167,8 @@ class Comparison:
     margin: float | None = None
     match: Match | None = None
     tune: Tune | None = field(default=None, compare=False)
+    halving: Halving | None = field(default=None, compare=False)
+    claims: tuple[Claim, ...] = field(default=(), compare=False)
 
     @property
     def base(self) -> Row:
@@ -178,7 +187,8 @@ class Comparison:
         rows = {row.name: {side: row.runs[0].plain()[side] for side in SIDES} for row in trained}
         out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs], "baseline": self.baseline}
         out |= {"test": self.test} | ({} if self.margin is None else {"margin": self.margin})
-        out |= {key: rule.plain() for key in ("match", "tune") if (rule := getattr(self, key))}
+        out |= {key: rule.plain() for key in ("match", "tune", "halving") if (rule := getattr(self, key))}
+        out |= {"claims": [claim.plain() for claim in self.claims]} if self.claims else {}
         references = [run.reference.plain() for row in self.rows for run in row.runs if run.reference is not None]
         return {**out, "references": references} if references else out
 
@@ -195,7 +205,7 @@ def read_comparison(library: Library, name: str) -> Comparison:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds, rule = read_seeds(node, reader), read_rule(node, reader)
-    match, tune = read_match(node, reader), read_tune(node, reader)
+    match, tune, halving = read_match(node, reader), read_tune(node, reader), read_halving(node, reader)
     raw = raw_rows(node, library, reader)
     made = [read_row(each, seeds, tune, library, reader) for each in raw]
     rows = [row for row in made if isinstance(row, Row)]
@@ -208,10 +218,14 @@ def read_comparison(library: Library, name: str) -> Comparison:
     if baseline is not None and baseline not in names and None not in made:
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
     same_metric(rows, reader)
+    known = {row.name: row.runs[0].make_task() for row in [*rows, *extra]}
+    first = next((task.metrics[0] for task in known.values()), "")
+    claims = read_claims(node, {n: known.get(n) for n in names}, first, baseline or next(iter(names), None), reader)
     reader.finish()
     rows += extra
     base = next((row for row in rows if row.name == baseline), rows[0])
-    return Comparison(name, tuple(rows), base.name, refused, **rule, match=match, tune=tune).told_apart(rows)
+    rule |= {"match": match, "tune": tune, "halving": halving, "claims": claims}
+    return Comparison(name, tuple(rows), base.name, refused, **rule).told_apart(rows)
 
 
 def excused(
@@ -252,6 +266,7 @@ def read_row(raw: Raw, seeds: list[int], tune: Tune | None, library: Library, re
     model, shape = reader.sized(sides["model"], sides["shape"])
     shape = shape and dataclasses.replace(shape, vocab_size=Shape.vocab_size)
     trains = [(values, reader.train(node)) for values, node in tune.choices(sides["train"])] if tune else []
+    trains = [] if tune and tune.draw else trains  # what is drawn is known later: its ends are read for their faults
     train = trains[0][1] if trains else reader.train(sides["train"])
     task = reader.part(written, "task") if written else None
     if model and model.weights and not Path(model.weights).is_file():
@@ -304,10 +319,9 @@ def warnings(comparison: Comparison) -> list[str]:
     """What is allowed and known to go wrong."""
     out = []
     seeds = {run.seed for row in comparison.rows for run in row.runs if run.model}
-    if shared := sorted(seeds & set(comparison.tune.seeds if comparison.tune else ())):
-        out.append(
-            f"seed {', '.join(map(str, shared))} chooses settings and is scored with them; let trials have others"
-        )
+    for rule, what, who in ((comparison.tune, "settings", "trials"), (comparison.halving, "rows", "rounds")):
+        if shared := ", ".join(map(str, sorted(seeds & set(rule.seeds if rule else ())))):
+            out.append(f"seed {shared} chooses {what} and is scored with them; let {who} have others")
     for row in comparison.rows:
         run = row.runs[0]
         for part in () if run.model is None or run.train.warmup else run.model.slots["residual"].parts():

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
-from time import perf_counter
 
 import torch
 from tabulate import tabulate
 
-from . import measure
 from .builder import sketch
 from .compare import Comparison, Row, RunSpec
-from .match import matched
+from .halving import most
+from .library import Library
 from .plan import cost, prepared, step_flops
 from .report import units
+from .runner import Made, bound, foreseen
 from .runs import FINISHED, Run, machine
+from .stopwatch import stepper
 from .tasks import Task
-from .train import device, draw, n_steps
-from .tune import read, settled, trials
+from .train import n_steps
+from .tune import read
 
 MANY_EPOCHS = 5
 """Passes over the training text above which a small model is expected to memorise it."""
@@ -40,16 +42,26 @@ class Line:
 
     @property
     def runs(self) -> list[RunSpec]:
-        """Its runs and those of its trials."""
-        return [*self.row.runs, *(run for trial in self.row.trials for run in trial.runs)]
+        """Its runs, unless it was dropped, and those of its trials or rounds."""
+        return [*self.last, *(run for trial in self.row.trials for run in trial.runs)]
+
+    @property
+    def last(self) -> tuple[RunSpec, ...]:
+        return () if (self.row.halving or {}).get("dropped") else self.row.runs
+
+    def cost(self, run: RunSpec) -> int:
+        """FLOPs of one of them."""
+        return self.step * run.train.steps if run.train.steps else self.flops
 
 
-def table(comparison: Comparison, registry, out: Path = Path("runs"), workers: int = 1, timed: bool = False) -> str:
+def table(
+    comparison: Comparison, library: Library, out: Path = Path("runs"), workers: int = 1, timed: bool = False
+) -> str:
     """One line per row of the comparison; then how many runs they are, their FLOPs, and the time by runs that are done
     in `out` or, where there are none and `timed` says so, by a step timed here. Reads the data.
     """
     known: dict = {}
-    comparison = settled(matched(comparison, known, registry), known, out)
+    registry, comparison = library.registry, foreseen(comparison, known, library, out)
     lines = [planned(row, prepared(row.runs[0], known), registry) for row in comparison.rows if row.runs[0].model]
     headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
     align = ["left", *["right"] * 4, "left", *["right"] * 3]
@@ -59,11 +71,10 @@ def table(comparison: Comparison, registry, out: Path = Path("runs"), workers: i
         cells = [[*line.cells, f"{line.row.match['mismatch']:+.2%}"] for line in lines]
     said = [tabulate(cells, headers, disable_numparse=True, colalign=align)]
     said += [f"refused: {each.raw.name}: {each.reason}" for each in comparison.refused]
-    runs, tried = sum(len(row.runs) for row in comparison.rows), sum(len(each) for _, each in trials(comparison))
-    flops = units.flops(sum(line.flops * len(line.runs) for line in lines))
-    counted = f"{runs} runs" + (f" and {tried} trials before them" if tried else "")
-    said.append(f"{counted}, {flops} FLOPs: three forward passes of every token in training, evaluations left out")
-    said += [time] if (time := duration(comparison, lines, known, registry, out, workers, timed)) else []
+    counted, flops = budget(comparison, lines)
+    flops_said = f"{units.flops(flops)} FLOPs: three forward passes of every token in training, evaluations left out"
+    said.append(f"{counted}, {flops_said}")
+    said += [time] if (time := duration(comparison, lines, flops, known, registry, out, workers, timed)) else []
     said.append("memory is an estimate for one training step in float32")
     if max((line.epochs for line in lines if line.epochs), default=0) > MANY_EPOCHS:
         said.append(f"more than {MANY_EPOCHS} epochs: small models memorise by then; the best on dev is what counts")
@@ -85,22 +96,55 @@ def planned(row: Row, task: Task, registry) -> Line:
         units.size(counted.kv_bytes_per_token),
         units.size(counted.memory_bytes),
         ", ".join(counted.kernels),
-        str(len(row.runs)),
         f"{steps:,}",
         units.epochs(passes),
     ]
-    return Line(row, cells, passes, counted.memory_bytes, step, step * steps)
+    line = Line(row, cells, passes, counted.memory_bytes, step, step * steps)
+    cells.insert(-2, str(len(line.last)))
+    return line
+
+
+def budget(comparison: Comparison, lines: Sequence[Line]) -> tuple[str, int]:
+    """How many runs there are, and the FLOPs of all: at most so many while rows may still be dropped."""
+    references = sum(len(row.runs) for row in comparison.rows if row.runs[0].model is None)
+    if comparison.halving and any(line.row.held and line.last for line in lines):
+        return at_most(comparison, lines, references)
+    runs = references + sum(len(line.last) for line in lines)
+    tried = sum(len(line.runs) - len(line.last) for line in lines)
+    flops = sum(line.cost(run) for line in lines for run in line.runs)
+    if comparison.tune and comparison.tune.draw:
+        to_come = [comparison.tune.draw.trials - len(line.row.trials) for line in lines]
+        tried += sum(to_come) * len(comparison.tune.seeds)
+        flops += sum(n * line.flops for n, line in zip(to_come, lines, strict=True)) * len(comparison.tune.seeds)
+    kind = "in rounds of halving" if comparison.halving else "trials"
+    return f"{runs} runs" + (f" and {tried} {kind} before them" if tried else ""), flops
+
+
+def at_most(comparison: Comparison, lines: Sequence[Line], references: int) -> tuple[str, int]:
+    """The same where the rows that cost most go on."""
+    rule = comparison.halving
+    base = [line for line in lines if line.row.name == comparison.baseline]
+    rest = sorted((line for line in lines if line not in base), key=lambda line: -line.flops)
+    flops = counts = 0
+    for number, kept in enumerate(rounds := most(rule, len(rest))):
+        chosen, last = [*base, *rest[:kept]], number == len(rounds) - 1
+        seeds, share = (len(lines[0].row.runs), 1) if last else (len(rule.seeds), rule.share(number))
+        flops += sum(line.step * ceil(line.flops // line.step / share) for line in chosen) * seeds
+        counts += 0 if last else len(chosen) * seeds
+    runs = references + (len(base) + rounds[-1]) * len(lines[0].row.runs)
+    return f"at most {runs} runs and {counts} in rounds of halving before them", flops
 
 
 def duration(
-    comparison: Comparison, lines: Sequence[Line], known: dict, registry, out: Path, workers: int, timed: bool
-) -> str:
-    """How long the runs that are not done yet will take, and how that is known; nothing where it is not."""
-    asked = {read(run, known).id(): line.flops for line in lines for run in line.runs}
+    comparison: Comparison, lines: Sequence[Line], flops: int, known: dict, registry, out: Path, workers: int,
+    timed: bool,
+) -> str:  # fmt: skip
+    """How long what is not done yet of so many FLOPs will take, and how that is known; nothing where it is not."""
+    asked = {read(run, known).id(): line.cost(run) for line in lines for run in line.runs}
     ended = finished(out, asked)
-    left = sum(flops for id, flops in asked.items() if id not in ended)
+    left = flops - sum(asked[id] for id in ended)
     done = {id: seconds for id, seconds in ended.items() if seconds}
-    if not left:
+    if left <= 0:
         return "all of them have ended"
     rate, base = None, next((line for line in lines if line.row.name == comparison.baseline), lines[0])
     if done:
@@ -116,31 +160,18 @@ def duration(
 
 
 def speed(run: RunSpec, task: Task, registry, step: int, memory: int) -> float | None:
-    """FLOPs per second of a step of `step` FLOPs, forward and backward; None for one that would not fit in memory."""
+    """FLOPs per second of a training step of `step` FLOPs; None for one that would not fit in memory."""
     if memory > machine()["memory_bytes"] / 2:
         return None
-    threads, place = torch.get_num_threads(), device(run.train.device)
+    threads = torch.get_num_threads()
     try:
         torch.set_num_threads(run.train.threads)
         with torch.random.fork_rng(devices=[]):
-            model = run.make_model(task, registry).to(place).train()
-            taken = [seconds(model, run, task, place) for _ in range(TIMED + 1)]
+            again = stepper(Made(task, run.make_model(task, registry), bound(run.train)))
+            taken = [again() for _ in range(TIMED + 1)]
     finally:
         torch.set_num_threads(threads)
     return step / min(taken[1:])
-
-
-def seconds(model, run: RunSpec, task: Task, place: torch.device) -> float:
-    """Wall clock of one step without its optimizer."""
-    generator, choices = torch.Generator().manual_seed(0), None if task.choices is None else task.choices.to(place)
-    began = perf_counter()
-    for _ in range(run.train.accumulate):
-        batch = draw(task, run.train.batch_size, generator).to(place)
-        loss, weight = measure.loss(measure.predict(model, batch), batch, choices)
-        (loss / weight).backward()
-    float(loss.detach())  # waits for a device that works on its own
-    model.zero_grad()
-    return perf_counter() - began
 
 
 def finished(out: Path, ids: Iterable[str]) -> dict[str, float | None]:

@@ -1,16 +1,17 @@
-"""How a comparison is made fair and judged, as it is written: its seeds, what is matched, what is tuned, the test."""
+"""How a comparison is made fair and judged, as it is written: its seeds, the test, what is matched, tuned, claimed."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .claims import FIGURES, WAYS, Claim
+from .claims import KEYS as CLAIM
 from .faults import nearest
 from .reader import Reader
-from .rows import listed, put
+from .rows import listed
 from .signature import show
 from .spec import Node
 
@@ -25,10 +26,9 @@ MATCHES = {
     "flops-per-token": WIDTHS,
     "training-flops": ("steps",),
     "tokens": ("steps",),
+    "seconds": ("steps",),
 }
 """What rows can be made to agree in, and by which size or setting; the first one unless another is written."""
-TUNED = ("lr", "warmup", "schedule", "optimizer", "clip")
-"""Settings that trials can choose: none of them changes the budget."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,6 @@ class Match:
 
     def plain(self) -> dict:
         return {"what": self.what, "by": self.by, "to": "baseline" if self.to is None else self.to}
-
-
-@dataclass(frozen=True)
-class Tune:
-    """The values of every setting that is tuned, by its path in `train`, and the seeds of the trials."""
-
-    axes: Mapping[str, tuple[Node, ...]]
-    seeds: tuple[int, ...]
-
-    def choices(self, train: Node) -> Iterator[tuple[dict[str, Any], Node]]:
-        """Every choice of values, and the training settings with these."""
-        for chosen in itertools.product(*self.axes.values()):
-            node = train
-            for path, value in zip(self.axes, chosen, strict=True):
-                node = put(node, path.split("."), value)
-            yield {path: value.plain() for path, value in zip(self.axes, chosen, strict=True)}, node
-
-    def plain(self) -> dict:
-        axes = {path: [value.plain() for value in values] for path, values in self.axes.items()}
-        return {**axes, "seeds": list(self.seeds)}
 
 
 def read_seeds(node: Node, reader: Reader, start: int = 0) -> list[int]:
@@ -138,22 +118,85 @@ def clash(node: Node, paths: tuple[str, ...], owner: str, reader: Reader) -> Non
             reader.fail(vary.fault(f"'{path}' cannot vary: '{owner}' decides it", path))
 
 
-def read_tune(node: Node, reader: Reader) -> Tune | None:
-    """`tune: {lr: [1e-3, 2e-3], optimizer.weight_decay: [0.0, 0.1], seeds: 1}`."""
-    if "tune" not in node.value:
+def read_claims(
+    node: Node, tasks: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader
+) -> tuple[Claim, ...]:
+    """`claims: [{row: …, is: better, than: …, on: …, of: …, least: 0.02, source: …}]`.
+
+    `tasks` has the task of every row, None where it is not known; `metric` ranks the rows.
+    """
+    if "claims" not in node.value or not tasks:
+        return ()
+    found = [read_claim(child, tasks, metric, baseline, reader) for child in listed(node.get("claims"), reader)]
+    return tuple(claim for claim in found if claim)
+
+
+def read_claim(node: Node, tasks: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader) -> Claim | None:
+    """One of them; None, with faults, where it cannot be read."""
+    before = len(reader.faults)
+    node = reader.mapping(node, "a claim")
+    if len(reader.faults) > before:
         return None
-    child = reader.mapping(node.get("tune"), "tune")
-    seeds = read_seeds(child, reader, MOST_SEEDS)
-    axes = {}
-    for key, values in child.items():
-        if key == "seeds":
-            continue
-        if str(key).split(".")[0] not in TUNED:
-            near = nearest(key, (*TUNED, "seeds")) or f"; trials choose {', '.join(TUNED)}, or what is in these"
-            reader.fail(child.fault(f"tune has no {show(key)}{near}", key))
-        elif found := listed(values, reader):
-            axes[str(key)] = tuple(found)
-            clash(node, (f"train.{key}",), f"tune: {key}", reader)
-    if not axes and "tune" in node.value and not reader.faults:
-        reader.fail(child.fault("tune names no setting; it should have one at least, such as lr: [1e-3, 3e-3]"))
-    return Tune(axes, tuple(seeds)) if axes else None
+    for key in node.value:
+        if key not in CLAIM:
+            reader.fail(node.fault(f"a claim has no {show(key)}{nearest(key, CLAIM)}", key))
+    for key in ("row", "is"):
+        if key not in node.value:
+            reader.fail(node.fault(f"a claim needs '{key}'"))
+
+    def word(key: str, known: Iterable[str], default: str | None) -> str | None:
+        return chosen(node.get(key), key, tuple(known), reader) if key in node.value else default
+
+    row, way, than = word("row", tasks, None), word("is", WAYS, None), word("than", tasks, baseline)
+    mine, theirs = (tasks.get(name) for name in (row, than))
+    sides = [task for task in (mine, theirs) if task]
+    metrics = [name for name in sides[0].metrics if all(name in task.metrics for task in sides)] if sides else []
+    of = word("of", [*metrics, *FIGURES], metric) if sides else metric
+    on = than_on = None
+    if of not in FIGURES:
+        on = word("on", splits(mine), "test") if mine else "test"
+        than_on = word("than_on", splits(theirs), on) if theirs else on
+        if on and theirs and "than_on" not in node.value and on not in splits(theirs):
+            reader.fail(node.fault(f"row '{than}' has no {on}; say with than_on where it is scored"))
+    for key in ("on", "than_on"):
+        if of in FIGURES and key in node.value:
+            reader.fail(node.fault(f"{of} is of a whole run, and of no split; drop '{key}'", key))
+    if row and row == than and (of in FIGURES or (on and on == than_on)):
+        reader.fail(node.fault(f"row '{row}' is compared with itself; write another 'than', or another 'than_on'"))
+    sizes = read_sizes(node, way, reader)
+    source = node.get("source").plain() if "source" in node.value else ""
+    if not isinstance(source, str):
+        reader.fail(node.get("source").fault(f"source is {show(source)}; it should be a text"))
+    if len(reader.faults) > before or None in (row, way, than, of):
+        return None
+    better, unit = known_figure(of)
+    return Claim(row, way, than, of, better, unit, on, than_on, *sizes, source)
+
+
+def splits(task) -> tuple[str, ...]:
+    """What a claim can be about: dev has chosen the weights, and proves nothing."""
+    return ("test", *task.probes)
+
+
+def read_sizes(node: Node, way: str | None, reader: Reader) -> tuple[float | None, float | None]:
+    """How large the difference is said to be at least and at most."""
+    least, most = (node.get(key).plain() if key in node.value else None for key in ("least", "most"))
+    for key, value in (("least", least), ("most", most)):
+        if value is not None and not positive(value):
+            text = f"{key} is {show(value)}; it should be a number above 0, in the unit of what is compared"
+            reader.fail(node.get(key).fault(text))
+    if way == "same" and least is not None:
+        reader.fail(node.fault("what is the same differs by no least; write 'most'", "least"))
+    if way == "same" and most is None:
+        reader.fail(node.fault("a claim of 'same' needs 'most', the largest difference that counts as none"))
+    if positive(least) and positive(most) and least >= most:
+        reader.fail(node.fault(f"least is {show(least)} and most {show(most)}; least should be below most", "least"))
+    return least, most
+
+
+def known_figure(of: str) -> tuple[str, str]:
+    """Which is better, and the unit."""
+    from .measure import METRICS
+
+    figure = FIGURES.get(of) or METRICS[of]
+    return figure.better, figure.unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,8 @@ from .builder import bind, make, sketch
 from .cluster import cluster
 from .compare import Comparison, RunSpec, read_run
 from .faults import SpecError
+from .halving import halved
+from .halving import rounds as of_halving
 from .library import Library, open_library, own_document
 from .match import matched
 from .measure import METRICS
@@ -27,7 +29,8 @@ from .shard import Shard
 from .spec import ModelSpec, Node, PartSpec, Train
 from .tasks import Reference, Task, Tokenizer
 from .train import device
-from .tune import read, settled, trials
+from .tune import Asked, read, settled
+from .tune import rounds as of_trials
 from .weights import begin, digest, fitting, read_model
 
 MODEL = "model.yaml"
@@ -198,27 +201,55 @@ def write_comparison(comparison: Comparison, library: Library, out: Path, file: 
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
 
     Of a shard, the runs outside it are left alone. A row whose settings are still to be chosen by trials has no runs
-    yet. Raises `SpecError` for data that cannot be read.
+    yet, and one that was dropped has none. Raises `SpecError` for data that cannot be read.
     """
     known: dict = {}
-    comparison = settled(matched(comparison, known, library.registry), known, out)
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
-    rows = [(row.name, row.settled) for row in comparison.rows]
-    return lined_up(rows, known, library, out, shard)
+    comparison = written(comparison, known, library, out, file)
+    return lined_up([(row.name, row.settled) for row in comparison.rows], known, library, out, shard)
 
 
-def write_trials(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> list[Job]:
-    """The same with the trials in place of the runs: `write_comparison` chooses once they have ended."""
+def write_trials(
+    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, done: Collection[str] = ()
+) -> list[Job]:
+    """The same with what comes before the runs, trials or rounds of halving, as far as they are known, in place of the
+    runs, and without those whose ids are `done`: `write_comparison` chooses once they have ended.
+    """
     known: dict = {}
-    comparison = settled(matched(comparison, known, library.registry), known, out)
+    comparison = written(comparison, known, library, out, file)
+    rounds = of_trials(comparison) if comparison.tune else of_halving(comparison)
+    return [job for asked in rounds for job in lined_up(asked, known, library, out, shard, done)]
+
+
+def stages(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> Iterator[list[Job]]:
+    """Jobs that can go side by side, those on which the choice of others depends first: each list is to be run before
+    the next is asked for.
+    """
+    done: set[str] = set()
+    if comparison.tune or comparison.halving:
+        while jobs := write_trials(comparison, library, out, file, shard, done):
+            yield jobs
+            done |= {job.run.id for job in jobs}
+    yield write_comparison(comparison, library, out, file, shard)
+
+
+def foreseen(comparison: Comparison, known: dict, library: Library, out: Path) -> Comparison:
+    """The comparison as far as `out` says what it becomes: matched, its settings chosen, its rows dropped."""
+    return halved(settled(matched(comparison, known, library.registry), known, out, library), known, out)
+
+
+def written(comparison: Comparison, known: dict, library: Library, out: Path, file: str) -> Comparison:
+    """The same, and its record."""
+    comparison = foreseen(comparison, known, library, out)
     write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
-    return lined_up(trials(comparison), known, library, out, shard)
+    return comparison
 
 
 def lined_up(
-    rows: Sequence[tuple[str, Sequence[RunSpec]]], known: dict, library: Library, out: Path, shard: Shard
+    rows: Asked, known: dict, library: Library, out: Path, shard: Shard, done: Collection[str] = ()
 ) -> list[Job]:
-    """The jobs of the named rows, one seed of each after the other; each run's folder says what it is."""
+    """The jobs of the named rows, one seed of each after the other; each run's folder says what it is. Those whose ids
+    are `done` take part in the division into shards, and are left alone.
+    """
     planned: dict[str, tuple[Job, dict[str, Any], int]] = {}
     for turn in itertools.zip_longest(*(runs for _, runs in rows)):
         for (row, runs), run in zip(rows, turn, strict=True):
@@ -229,7 +260,7 @@ def lined_up(
                 name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library)
                 planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
     held = shard.holds([cost for *_, cost in planned.values()])
-    mine = list(itertools.compress(planned.values(), held))
+    mine = [each for each in itertools.compress(planned.values(), held) if each[0].run.id not in done]
     for job, facts, _ in mine:
         job.run.begin(facts)
     return [job for job, *_ in mine]
@@ -260,6 +291,9 @@ def summary(comparison: Comparison, known: dict, file: str, library: Library) ->
         "margin": comparison.margin,
         "match": comparison.match and comparison.match.plain(),
         "tune": comparison.tune and comparison.tune.plain(),
+        "halving": comparison.halving and comparison.halving.plain(),
+        "claims": [claim.record() for claim in comparison.claims],
+        "notes": notes(comparison),
         "rows": [
             {
                 "name": row.name,
@@ -268,6 +302,7 @@ def summary(comparison: Comparison, known: dict, file: str, library: Library) ->
                 "refused": None,
                 "match": row.match,
                 "tuning": row.tuning,
+                "halving": row.halving,
                 "runs": [{"seed": run.seed, "id": read(run, known).id()} for run in row.settled],
             }
             for row in comparison.rows
@@ -277,6 +312,11 @@ def summary(comparison: Comparison, known: dict, file: str, library: Library) ->
             for each in comparison.refused
         ],
     }
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What the tasks of a comparison say of the splits that they are scored on beside dev and test."""
+    return list(dict.fromkeys(note for row in comparison.rows if (note := row.runs[0].make_task().probe_note)))
 
 
 def at_once(comparison: Comparison) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .claims import KEYS as CLAIM
+from .claims import WAYS
 from .compare import KEYS
 from .design import DESIGNS
 from .faults import SpecError
 from .hooks import SLOTS
 from .library import own_document
 from .rows import BEGINNINGS, COMBINED, SIDES
-from .rules import MATCHES, MOST_SEEDS, TUNED
+from .rules import MATCHES, MOST_SEEDS
+from .search import MOST, SAMPLERS, SCALES, TUNED
 from .shape import SIZES, Shape
 from .signature import REQUIRED, Field, adapter, fields_of, read
 from .spec import DEFAULTED, MODEL_SLOTS, WHOLE, Published, Train
@@ -27,6 +30,7 @@ FACTS = {
     "weights": {"anyOf": [NAME, NULL]},
 }
 """What a model says of itself beside its parts."""
+SEVERAL = {"type": "integer", "minimum": 2, "maximum": MOST}
 SEED = {"type": "integer", "minimum": 0}
 SEEDS = {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, {"type": "array", "items": SEED, "minItems": 1}]}
 
@@ -149,11 +153,20 @@ def comparison() -> dict[str, Any]:
         "margin": ABOVE,
         "match": match(),
         "tune": tune(),
+        "halving": closed({"rounds": SEVERAL, "factor": SEVERAL, "seeds": SEEDS}),
+        "claims": many(claim()),
     }
     alone = {key: False for key in COMBINED if key not in ("model", "models")}
     rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": alone}]
     whole = {"required": ["vary"], "properties": {"vary": {"required": ["model"]}}}
     return {**closed({key: kinds[key] for key in KEYS}), "oneOf": [*rows, whole]}
+
+
+def claim() -> dict[str, Any]:
+    """What the runs are held against; a metric may be one that only a plugin's task has."""
+    sides = {key: NAME for key in CLAIM if key not in ("is", "least", "most")}
+    kinds = {**sides, "is": {"enum": list(WAYS)}, "least": ABOVE, "most": ABOVE}
+    return closed({key: kinds[key] for key in CLAIM}, ("row", "is"))
 
 
 def vary() -> dict[str, Any]:
@@ -176,8 +189,17 @@ def match() -> dict[str, Any]:
 
 
 def tune() -> dict[str, Any]:
-    """Lists of values by path in `train`, and the seeds of the trials."""
-    fields = {name: many(field(f)) for name, f in fields_of(Train).items() if name in TUNED}
-    inside = {f"^({'|'.join(TUNED)})\\.": many({})}
-    alone = {"properties": {"seeds": True}, "additionalProperties": False}
-    return {**closed({**fields, "seeds": SEEDS}), "patternProperties": inside, "not": alone}
+    """Lists of values by path in `train`, or ranges where values are drawn, and the seeds of the trials."""
+    trials = {**COUNT, "maximum": MOST}
+    drawn = {"trials": trials, "sampler": {"enum": list(SAMPLERS)}, "per_round": trials}
+    number = {"type": "number"}
+    span = closed({"from": number, "to": number, "scale": {"enum": list(SCALES)}}, ("from", "to"))
+    fields = {name: f for name, f in fields_of(Train).items() if name in TUNED}
+    lists = {name: many(field(f)) for name, f in fields.items()}
+    spans = {name: axis if fields[name].slot else {"anyOf": [axis, span]} for name, axis in lists.items()}
+    forms = []
+    for own, axes, inside in (({}, lists, many({})), (drawn, spans, {"anyOf": [many({}), span]})):
+        alone = {"properties": dict.fromkeys(("seeds", *own), True), "additionalProperties": False}
+        whole = closed({**axes, "seeds": SEEDS, **own}, tuple(own)[:1])
+        forms.append({**whole, "patternProperties": {f"^({'|'.join(TUNED)})\\.": inside}, "not": alone})
+    return {"anyOf": forms}

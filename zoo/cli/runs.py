@@ -30,6 +30,15 @@ def short(settings: dict[str, str | int | None]) -> list[str]:
     return [f"{path}={value}" for path, value in settings.items() if value]
 
 
+def elsewhere(on: str, shard: Shard) -> str:
+    """Why a step that is timed here would not be one of all runs; nothing where it would."""
+    return f"--shard {shard}" if shard.count > 1 else f"--on {on}" if on != "local" else ""
+
+
+def told(line: str) -> None:
+    click.echo(line, err=True)
+
+
 @click.command()
 @FILE
 @click.argument("name", required=False)
@@ -44,11 +53,14 @@ def plan(
 ) -> None:  # fmt: skip
     """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
     from ..estimate import table
+    from ..pace import paced
     from ..runner import at_once
 
     library = opened(file, name, (*sets, *short({"shape": shape})))
     comparison = chosen(library, name)
-    click.echo(table(comparison, library.registry, out, workers or at_once(comparison), not no_time))
+    workers = workers or at_once(comparison)
+    comparison = paced(comparison, library, out, workers, why_not="--no-time" if no_time else "", say=told)
+    click.echo(table(comparison, library, out, workers, not no_time))
 
 
 @click.command()
@@ -71,9 +83,10 @@ def run(
     on: str, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
+    from ..pace import paced
     from ..pool import STOPPED, exit_code, run_all
     from ..progress import display
-    from ..runner import ENGINES, starts, write_comparison, write_trials
+    from ..runner import ENGINES, stages, starts
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
     library = opened(file, name, (*sets, *short(settings)))
@@ -81,8 +94,8 @@ def run(
     states = []
     with ENGINES[on](comparison) as (start, slots):
         workers = workers or slots
-        for prepare in (write_trials, write_comparison) if comparison.tune else (write_comparison,):
-            jobs = prepare(comparison, library, out, str(file), shard)
+        comparison = paced(comparison, library, out, workers, why_not=elsewhere(on, shard), say=told)
+        for jobs in stages(comparison, library, out, str(file), shard):
             for line in starts(jobs):
                 click.echo(line, err=True)
             if jobs:

@@ -82,6 +82,8 @@ def effects(table: Table) -> Effects:
     contrasts of all settings are averaged within each seed before they are judged.
     """
     rows = [row for row in table.rows if row.cell]
+    if any(row.dropped for row in rows):
+        return Effects(why_not="No slot is averaged over others: which settings are left was decided by their scores.")
     values = {axis: list(dict.fromkeys(row.cell.get(axis) for row in rows)) for row in rows for axis in row.cell}
     axes = [axis for axis in values if len(values[axis]) > 1]
     if len(axes) < 2:

@@ -90,12 +90,12 @@ def _halved(table: Table) -> list[str]:
         least, most = min(one["steps"] for one in each), max(one["steps"] for one in each)
         steps = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         of = next((one["of"] for one in each if one["of"]), None)
-        told.append(f"after {steps} steps, {f'of {of} rows' if of else 'which is under way'}")
+        told.append(f"after {steps} steps {f'of {of} rows' if of else 'once all have come so far'}")
     seeds = ", ".join(map(str, rule["seeds"]))
     dropped = sum(row.dropped for row in table.rows)
     return [
         "Rows were dropped by successive halving (Jamieson and Talwalkar 2016, arXiv:1502.07943): of those beside the "
-        f"baseline, the best 1/{rule['factor']} on dev went on {'; '.join(told)}. Each round is a run of its own with "
+        f"baseline, the best 1/{rule['factor']} on dev went on, {', '.join(told)}. Each round is a run of its own with "
         f"seed {seeds}. This favours variants that learn fast. Verdicts are on the rows that are left, and corrected "
         f"over these alone; the {dropped} dropped are not shown to be worse."
     ]

@@ -217,7 +217,7 @@ def _change(table: Table, row: Row, past: Past | None, verdict: Verdict | None, 
     found = []
     if past and (lost := [run.seed for run in row.runs if run.outcome == DIVERGED and run.seed in past.scores]):
         found.append(("regression", f"{len(lost)} of {len(past.scores)} seeds that had a score diverged"))
-    refused = not row.runs and past is not None and past.scores
+    refused = not row.runs and not row.dropped and past is not None and past.scores
     if refused or unfinished(row):
         found.append(("failed", f"{row.status}: {row.reason}".removesuffix(": None").rstrip(".")))
     amount = 0.0
@@ -231,7 +231,8 @@ def _change(table: Table, row: Row, past: Past | None, verdict: Verdict | None, 
         amount = table.metric.rank(verdict.mean)
         found.append(_of_verdict(table, verdict, amount, threshold))
     elif not found or row.test:
-        found.append(("cannot tell", "cannot tell: no seed has a score on both sides"))
+        why = f"{row.status}, {row.reason}" if row.dropped else "no seed has a score on both sides"
+        found.append(("cannot tell", f"cannot tell: {why}"))
     kinds = sorted((kind for kind, _ in found), key=KINDS.index)
     texts = [f"regression: {text}" if kind == "regression" else text for kind, text in found]
     return Change(row.name, kinds[0], "; ".join(texts), amount, verdict)

@@ -94,8 +94,8 @@ class Row:
     """One variant over its seeds. Means are over the runs that are done, and None where there are none.
 
     `reference` rows were not trained. `cell` is the row's value on every axis that was varied, `match` how near it
-    came to the figure that all rows agree in, and `tuning` what its trials have chosen. Speeds are in tokens
-    per second, memory in bytes.
+    came to the figure that all rows agree in, `tuning` what its trials have chosen, and `halving` how it fared in the
+    rounds before its runs. Speeds are in tokens per second, memory in bytes.
     """
 
     name: str
@@ -107,6 +107,7 @@ class Row:
     cell: Mapping[str, str] = field(default_factory=dict)
     match: Mapping[str, Any] | None = None
     tuning: Mapping[str, Any] | None = None
+    halving: Mapping[str, Any] | None = None
     test: Mean | None = None
     dev: Mean | None = None
     loss: Mean | None = None
@@ -126,6 +127,11 @@ class Row:
     @property
     def done(self) -> int:
         return self.outcomes["done"]
+
+    @property
+    def dropped(self) -> bool:
+        """Whether short runs ended it, so that it has no others."""
+        return bool(self.halving and self.halving["dropped"])
 
     @property
     def outcomes(self) -> Counter[str]:
@@ -154,8 +160,8 @@ class Row:
 class Table:
     """A comparison: rows with a finite score first, the better first, then the others as they were declared.
 
-    `file` and `sets` are what `zoo run` was given; `gate` is there where an earlier report is compared to. `notes` say
-    what the task's further splits are.
+    `halving` is the rule by which rows were dropped. `file` and `sets` are what `zoo run` was given; `gate` is there
+    where an earlier report is compared to. `notes` say what the task's further splits are.
     """
 
     name: str
@@ -166,6 +172,7 @@ class Table:
     select: str = "best dev"
     test: str = "sign-flip"
     margin: float | None = None
+    halving: Mapping[str, Any] | None = None
     file: str = ""
     sets: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -239,7 +246,8 @@ def _table(out: Path, document: Mapping[str, Any]) -> Table:
     for entry in document["rows"]:
         rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
-    given = {key: document[key] for key in ("baseline", "select", "test", "margin", "file", "sets") if key in document}
+    known = ("baseline", "select", "test", "margin", "halving", "file", "sets")
+    given = {key: document[key] for key in known if key in document}
     given["notes"] = tuple(document.get("notes") or ())
     given["claims"] = tuple(map(Claim.read, document.get("claims") or ()))
     if strange := {name for claim in given["claims"] for name in (claim.row, claim.than)} - {row.name for row in rows}:
@@ -288,6 +296,9 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
     tuning = entry.get("tuning") or {}
     if tuning.get("reason"):
         status, reason = "failed in trials", tuning["reason"]
+    halving = entry.get("halving")
+    if halving and halving["dropped"]:
+        status, reason = _dropped(halving["rounds"][-1])
 
     def known(part: str, name: str) -> list[Any]:
         return [value for run in done or runs if (value := run.fact(part, name)) is not None]
@@ -310,6 +321,7 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         cell=entry.get("cell") or {},
         match=entry.get("match"),
         tuning=tuning or None,
+        halving=halving,
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),
         loss=Mean.of(run.test.get("loss") for run in done),
@@ -325,6 +337,18 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         factorisation=first("factorisation"),
         kernel=(kernel.get("requested"), tuple(kernel.get("effective") or ())),
     )
+
+
+def _dropped(last: Mapping[str, Any]) -> tuple[str, str]:
+    """After how many steps, and why."""
+    lost = ": ".join(filter(None, (last["status"], last["reason"])))
+    steps = f"{last['steps']:,} step{'' if last['steps'] == 1 else 's'}"
+    return f"dropped after {steps}", f"{ordinal(last['rank'])} of {last['of']} on dev" if last["rank"] else lost
+
+
+def ordinal(number: int) -> str:
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _probes(done: list[Run], metric: str) -> dict[str, Mean]:

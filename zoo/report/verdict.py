@@ -131,6 +131,7 @@ def _sentence(table: Table, finding: Finding) -> str:
     if verdict is None:
         ended = any(outcome not in UNFINISHED for outcome in row.outcomes)
         why = "no seed has a score on both sides" if row.test else row.status if ended else ""
+        why = f"{row.status}, {row.reason}" if row.dropped else why
         return f"{row.name}: no verdict: {why}." if why else ""
     lost = f" {_survivors(finding)}" if finding.lost else ""
     return f"{row.name}: {told(verdict, phrase(verdict), unit, f' than {base}')}{lost}"
