@@ -146,7 +146,7 @@ def test_rows_that_cannot_agree(text, body, said):
     "match, said",
     [
         ("paramters", "8:12: match is 'paramters'; it should be parameters or non-embedding-parameters or "
-                      "flops-per-token or training-flops or tokens; did you mean 'parameters'?"),
+                      "flops-per-token or training-flops or tokens or seconds; did you mean 'parameters'?"),
         ("{by: d_ff}", "8:12: match is null; it should be parameters or "),
         ("{what: parameters, buy: d_ff}", "8:31: match has no 'buy'; did you mean 'by'?"),
         ("{what: parameters, by: width}",

@@ -97,6 +97,7 @@ LEGAL = [
     comparison("model: {}, vary: {ffn: [relu, gelu], norm: [none, rmsnorm]}, design: pairwise, only: [{ffn: relu}], "
                "except: [{ffn: relu, norm: none}, {ffn: gelu}]"),
     comparison("model: {}, match: tokens, tune: {lr: [1e-3, 1], seeds: 2}"),
+    comparison("model: {}, match: {what: seconds, to: 60}"),
     comparison("model: {}, match: {what: parameters, by: d_model, to: 1e6}, tune: {optimizer.weight_decay: [0, 0.1]}"),
     comparison("model: {}, match: {what: flops-per-token, to: baseline}, tune: {clip: [null, 1.0], seeds: [7, 8]}"),
     "comparisons: {c: {rows: {a: {model: llama-like, task: copy, train: {tokens: 5, clip: null}}}}}",
@@ -121,7 +122,7 @@ ILLEGAL = [
     comparison("model: {}, vary: {ffn: [relu, gelu]}, only: {ffn: relu}"),
     comparison("model: {}, vary: {ffn: [relu, gelu]}, except: [relu]"),
     comparison("rows: {a: {model: {}}}, design: grid"),
-    comparison("model: {}, match: seconds"),
+    comparison("model: {}, match: second"),
     comparison("model: {}, match: {what: tokens, by: d_ff}"),
     comparison("model: {}, match: {by: d_ff}"),
     comparison("model: {}, match: {what: parameters, to: 0}"),
