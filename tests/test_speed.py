@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from functools import partialmethod
 from time import perf_counter
 from types import SimpleNamespace
@@ -9,12 +12,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 from small import VOCAB, Counting, settings, tiny
+from tabled import markdown_rows, run, table
 from test_generate import Scripted
 from torch import nn
 
-from zoo import build, speed, worker
+from zoo import build, report, speed, worker
 from zoo.generate import generate
 from zoo.parts import Batch, Shape
+from zoo.report.pareto import fronts
 from zoo.runs import Run
 from zoo.speed import decode
 
@@ -179,3 +184,44 @@ def test_a_compiled_model_is_timed_as_it_is(go, monkeypatch):
 def test_none_is_taken_of(go, status, given):
     found = go("run", **given).read()
     assert found["status"] == status and found["decode"] is None
+
+
+# in a report
+
+
+def decoded(tmp_path, *tokens):
+    rows = {
+        f"row{number}": [run(0, 1.0 + number, decode={
+            "tokens_per_second": 8000.0 / (number + 1), "rows": 8, "tokens": n, "cache_bytes": 1, "load": 1.26 + number,
+        })] for number, n in enumerate(tokens)
+    }  # fmt: skip
+    return table(tmp_path, rows, baseline="row0")
+
+
+def test_a_report_says_on_what_it_was_measured(tmp_path):
+    given = decoded(tmp_path, 64, 64)
+    head, _, *cells = markdown_rows(report.markdown(given))
+    assert [line[head.index("decode tokens/s")] for line in cells] == ["8,000", "4,000"]
+    assert "decode time" in cells[0][head.index("Pareto")]
+    said = (
+        "8 rows of 64 tokens at once, greedy, from a cache, after training, under a load of 1.3 to 2.3 processes; the "
+        "fastest of a few passes. It is good for ratios within this table, not as a speed."
+    )
+    assert f"Decode: {said}" in report.markdown(given) and f"<dt>Decode</dt><dd>{said}</dd>" in report.html(given)
+    facts = json.loads(report.json(given))["method"]["decode"]
+    assert facts == {"written": [{"rows": 8, "tokens": 64}], "load": [1.26, 2.26]}
+    assert [line["decode_tokens_per_second"] for line in csv.DictReader(io.StringIO(report.csv(given)))] == [
+        "8000.0", "4000.0",
+    ]  # fmt: skip
+
+
+def test_rows_that_wrote_different_lengths_are_not_compared(tmp_path):
+    given = decoded(tmp_path, 64, 32)
+    assert "8 rows of 32 tokens, or 8 rows of 64 tokens at once" in report.markdown(given)
+    assert "NOT the same in every run, so rows cannot be compared in it." in report.markdown(given)
+    assert "decode time" not in report.markdown(given) and not fronts(given)
+
+
+def test_without_a_measurement_nothing_is_said(tmp_path):
+    given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 2.0, decode=None)]}, baseline="a")
+    assert "ecode" not in report.markdown(given) and json.loads(report.json(given))["method"]["decode"] is None

@@ -416,7 +416,7 @@ def test_the_front_of_decode_speed_where_that_is_known(tmp_path):
         name: costly(score, 1, 1.0, decode={"tokens_per_second": speed})
         for name, score, speed in (("a", 1.0, 10.0), ("b", 2.0, 20.0), ("c", 3.0, 5.0))
     }
-    assert fronts(table(tmp_path, rows)) == {"decode_seconds": ["a", "b"]}
+    assert fronts(table(tmp_path, rows)) == {"decode_time": ["a", "b"]}
 
 
 def test_times_of_two_machines_are_not_compared(tmp_path):

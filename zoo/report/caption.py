@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from . import fairness
+from . import fairness, speed
 from .effects import effects
 from .pareto import COSTS, fronts
 from .table import Row, Table
@@ -21,6 +21,7 @@ def caption(table: Table) -> list[str]:
     metric = table.metric
     unit = f" in {metric.unit}" if metric.unit else ""
     lines = [f"{metric.name}{unit}, {metric.better} is better; selected by {table.select}, reported on test."]
+    lines += _tasks(table)
     lines += [f"{', '.join(facts)}." for facts in [[*_text(table), *_budget(table)]] if facts]
     lines += [f"{note}." for note in table.notes]
     return lines + fairness.said(table) + _differences(table) + _power(table)
@@ -29,6 +30,7 @@ def caption(table: Table) -> list[str]:
 def footnotes(table: Table) -> list[str]:
     """Sentences on single rows, their factorisation and kernel where that is news, and on what was done to the data."""
     lines = fairness.warned(table) + _pareto(table)
+    lines += [f"Decode: {said}" for said in [speed.how(table)] if said]
     if any(len(row.cell) > 1 for row in table.rows) and (why := effects(table).why_not):
         lines.append(why)
     ways = _by(table.rows, lambda row: row.factorisation)
@@ -49,6 +51,17 @@ def footnotes(table: Table) -> list[str]:
 def reasons(table: Table) -> list[str]:
     """One line for each row that is not done and says why."""
     return [f"{row.name}: {row.status}: {row.reason}" for row in table.rows if row.reason]
+
+
+def _tasks(table: Table) -> list[str]:
+    """A table is sorted by score, and scores on several tasks have no order."""
+    if len(table.tasks) < 2:
+        return []
+    held = f"only rows on the task of {table.baseline} are held against it"
+    return [
+        f"NOT one task: there are {len(table.tasks)}, whose scores cannot be compared, and {held}. "
+        f"'zoo report {table.name} --format aggregate' compares within each."
+    ]
 
 
 def _text(table: Table) -> list[str]:

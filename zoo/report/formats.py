@@ -57,12 +57,17 @@ def columns(table: Table) -> list[Column]:
         Column("verdict", lambda row: _phrase(found.get(row.name)), 5, right=False, breaks="words"),
         Column("epochs", lambda row: units.epochs(row.epochs), 13, value=lambda row: row.epochs),
         Column("tokens/s", lambda row: units.rate(row.tokens_per_second), 8, value=lambda row: row.tokens_per_second),
+        Column("decode tokens/s", _decoded, 9, value=lambda row: row.decode_tokens_per_second),
         Column("peak memory", lambda row: units.size(row.peak_memory_bytes), 14, value=lambda r: r.peak_memory_bytes),
         Column("KV/token", lambda row: units.size(row.kv_bytes_per_token), 9, value=lambda r: r.kv_bytes_per_token),
         Column("Pareto", lambda row: _best(best, row), 15, right=False, breaks="commas"),
         Column("status", status, 16 if plain else 3, right=False, breaks="commas"),
     ]
     return [column for column in every if any(column.text(row) for row in table.rows)]
+
+
+def _decoded(row: Row) -> str:
+    return units.rate(row.decode_tokens_per_second)
 
 
 def _probe(split: str, metric: str) -> Column:
@@ -235,6 +240,7 @@ def _record(row: Row, finding: Finding | None, probes: Sequence[str]) -> dict[st
         "epochs": row.epochs,
         "tokens_per_second": row.tokens_per_second,
         "train_seconds": row.train_seconds,
+        "decode_tokens_per_second": row.decode_tokens_per_second,
         "peak_memory_bytes": row.peak_memory_bytes,
         "kv_bytes_per_token": row.kv_bytes_per_token,
         "seeds_done": row.done,

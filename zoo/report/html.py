@@ -8,14 +8,15 @@ from hashlib import sha256
 from importlib import resources
 from typing import Any
 
-from . import claims, units
+from . import claims, speed, units
+from .bars import groups
 from .caption import caption, footnotes, reasons, title
 from .column import Column, Small, short
 from .effects import effects, sentence
 from .formats import against, columns, slots, spelled
 from .markup import Markup, join, tag
 from .method import method
-from .plots import bars, curves, differences, effect_bars, pareto, sensitivity
+from .plots import curves, differences, quality_and_cost, sensitivity
 from .table import Row, Run, Table
 from .verdict import sentences
 
@@ -55,7 +56,7 @@ def main(table: Table) -> Markup:
         _section("Differences", effect_plots(table)),
         _section("Training", [part for part in [curves(table)] if part]),
         _section("Sensitivity", sensitivity(table)),
-        _section("Quality and cost", pareto(table)),
+        _section("Quality and cost", quality_and_cost(table)),
         _section("Method", how(table)),
         _section("Every run", [every_run(table)]),
     ]
@@ -150,20 +151,13 @@ def _value(column: Column, row: Any) -> str | None:
 
 def effect_plots(table: Table) -> list[Markup]:
     """Rows against the baseline, then slots."""
-    found, out = effects(table), []
-    metric = table.metric
+    metric, out = table.metric, []
     ways = (
         f"{metric.name}, {metric.better} is better. A thick dot is the mean, filled where the verdict is better or "
         "worse; a small dot is one seed, the line a 95 % interval; the shaded band is what counts as no difference."
     )
-    plots = {
-        f"Rows less {table.baseline}, paired by seed": bars(table),
-        "Slots, averaged over the others": effect_bars(found.main),
-        "Two slots together, beyond each alone": effect_bars(found.interactions),
-    }
-    for name, drawn in plots.items():
-        if drawn:
-            out += [tag("h3", name), differences(table, drawn)]
+    for name, drawn in groups(table).items():
+        out += [tag("h3", name), differences(table, drawn)]
     return [tag("p", ways, class_="note"), *out] if out else []
 
 
@@ -202,6 +196,7 @@ def _method(table: Table, facts: dict[str, Any]) -> dict[str, str]:
         "Text": "; ".join(texts),
         "Machine": "; ".join(_words(machine) for machine in facts["machines"]),
         "Device": ", ".join(facts["devices"]),
+        "Decode": speed.how(table),
         "Versions": "; ".join(_words(versions) for versions in facts["versions"]),
     }
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import speed
 from .table import Run, Table
 
 PARTS = ("model", "shape", "task", "train", "reference")
@@ -23,6 +24,7 @@ def method(table: Table) -> dict[str, Any]:
         "text": distinct(_text(run) for run in runs if run.fact("data", "sha256")),
         "machines": distinct(run.record["machine"] for run in runs if run.record.get("machine")),
         "devices": distinct(run.fact("train", "device") for run in runs if run.fact("train", "device")),
+        "decode": speed.facts(table),
         "versions": distinct(run.record["versions"] for run in runs if run.record.get("versions")),
         "plugins": plugins(runs),
         "commands": commands(table),

@@ -2,61 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import units
-from .effects import Effect
+from .bars import Bar, reach
 from .markup import Markup, join, tag
-from .pareto import COSTS, fronts
+from .pareto import Front, pareto
 from .picture import BANDS, COLOURS, DRAWN, Curve, curves_of, how, window
 from .svg import Scale, frame, path, percent, stretched
 from .table import Row, Table
-from .verdict import findings, rule
+from .tried import Tried, tried
+from .verdict import rule
 
 if TYPE_CHECKING:
-    from ..statistics import Verdict
+    pass
 
 HIGH = 28  # pixels of a line in the picture of differences
 MIDDLE = HIGH / 2
 POINTS = 60  # of a curve; as many as anyone can see
 DOTS = 12  # of those, the ones that say their value
-WIDE = 2.5  # intervals may be so much wider than the differences before they are cut
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A difference to be drawn: of whom, over which seeds, and what it comes to."""
-
-    name: str
-    verdict: Verdict
-    phrase: str
-    seeds: Mapping[str, float]
-
-    @property
-    def said(self) -> str:
-        return f"{units.between(self.verdict)}: {self.phrase}"
-
-
-def bars(table: Table) -> list[Bar]:
-    """The rows that a verdict was reached on."""
-    out = []
-    for finding in findings(table).values():
-        if finding.verdict:
-            seeds = {f"seed {seed}": value for seed, value in table.differences(finding.row).items()}
-            out.append(Bar(finding.row.name, finding.verdict, finding.phrase, seeds))
-    return out
-
-
-def effect_bars(found: Iterable[Effect]) -> list[Bar]:
-    """Effects of slots; a dot is a seed, averaged over settings."""
-    out = []
-    for effect in found:
-        seeds = {f"pair {number}": value for number, value in enumerate(effect.contrast.differences, 1)}
-        name = f"{effect.name} in place of {effect.against}"
-        out.append(Bar(name, effect.verdict, effect.phrase, seeds))
-    return out
 
 
 def differences(table: Table, drawn: Sequence[Bar]) -> Markup | None:
@@ -64,7 +29,7 @@ def differences(table: Table, drawn: Sequence[Bar]) -> Markup | None:
     if not drawn:
         return None
     margin = rule(table).margin
-    scale = _reach(drawn, margin)
+    scale = reach(drawn, margin)
     band = tag(
         "rect", class_="margin", x=percent(scale(-margin)), y="0", height="100%",
         width=percent(scale(margin) - scale(-margin)),
@@ -84,17 +49,6 @@ def differences(table: Table, drawn: Sequence[Bar]) -> Markup | None:
     axis = tag("svg", *ticks, _upright(scale(0.0), "zero", "4"), aria_hidden="true", height=24)
     sides = tag("span", tag("span", f"← {left}"), tag("span", f"{right} →"), class_="sides")
     return tag("ol", *lines, tag("li", axis, sides, class_="axis", aria_hidden="true"), class_="bars")
-
-
-def _reach(drawn: Sequence[Bar], margin: float) -> Scale:
-    """A scale for all seeds; an interval that is much wider is cut, since it would leave them no room."""
-    values = [0.0, margin, -margin, *(value for bar in drawn for value in (bar.verdict.mean, *bar.seeds.values()))]
-    widest = WIDE * max(map(abs, values))
-    bounds = [bound for bar in drawn for bound in (bar.verdict.low, bar.verdict.high) if bound is not None]
-    values += [min(max(bound, -widest), widest) for bound in bounds]
-    low, high = min(values), max(values)
-    more = 0.06 * (high - low) or 1.0
-    return Scale(low - more, high + more)
 
 
 def _upright(share: float, kind: str, height: str = "100%") -> Markup:
@@ -173,51 +127,34 @@ def _point(x: Scale, y: Scale, at: tuple[int, float], name: str, rest: str = "",
 
 def sensitivity(table: Table) -> list[Markup]:
     """How the score on dev hangs on each setting that trials chose."""
-    tuned = [row for row in table.rows if (row.tuning or {}).get("trials")]
-    settings = dict.fromkeys(path for row in tuned for trial in row.tuning["trials"] for path in trial["values"])
-    return [picture for name in settings if (picture := _setting(table, name, tuned))]
+    return [_setting(table, name, lines) for name, lines in tried(table).items()]
 
 
-def _setting(table: Table, name: str, tuned: Sequence[Row]) -> Markup | None:
+def _setting(table: Table, name: str, every: Sequence[Tried]) -> Markup:
     """A line for each row through the best score at each value of one setting, whatever the others were."""
-    found = [(row, best) for row in tuned if (best := _best_by(table, row, name))][:DRAWN]
-    points = [point for _, best in found for point in best.items()]
-    if len({value for value, _ in points}) < 2:
-        return None
-    x, y = (Scale.around(side) for side in zip(*points, strict=True))
-    drawn = [_trials(row, name, best, _look(number), x, y) for number, (row, best) in enumerate(found)]
+    lines = every[:DRAWN]
+    x, y = (Scale.around(side) for side in zip(*(p for line in lines for p in line.best.items()), strict=True))
+    drawn = [_trials(line, name, _look(number), x, y) for number, line in enumerate(lines)]
     axes = (name, f"dev {table.metric.name}, {table.metric.better} is better")
     picture = frame(x, y, axes, join(drawn), f"dev {table.metric.name} by {name}, one line for each row")
-    key = tag("ul", *(_chosen(row, name, _look(number)) for number, (row, _) in enumerate(found)), class_="legend")
+    key = tag("ul", *(_chosen(line, _look(number)) for number, line in enumerate(lines)), class_="legend")
     return tag("section", tag("h3", f"{name}, as tried for each row"), tag("div", picture, key, class_="beside"))
 
 
-def _best_by(table: Table, row: Row, name: str) -> dict[float, float]:
-    """The best score on dev at each value of a setting, in its order."""
-    found: dict[float, list[float]] = {}
-    for trial in row.tuning["trials"]:
-        value = trial["values"].get(name)
-        if isinstance(value, int | float) and trial.get("dev") is not None:
-            found.setdefault(value, []).append(trial["dev"])
-    return {value: min(scores, key=table.metric.rank) for value, scores in sorted(found.items())}
-
-
-def _trials(row: Row, name: str, best: Mapping[float, float], look: str, x: Scale, y: Scale) -> Markup:
-    chosen = (row.tuning.get("chosen") or {}).get(name)
-    line = stretched(tag("path", class_="line", d=path((x(value), y(score)) for value, score in best.items())))
+def _trials(line: Tried, name: str, look: str, x: Scale, y: Scale) -> Markup:
+    drawn = stretched(tag("path", class_="line", d=path((x(value), y(score)) for value, score in line.best.items())))
     points = []
-    for value, score in best.items():
-        size, said = (6, ", chosen") if value == chosen else (3, "")
-        title = tag("title", f"{row.name}, {name} {value:g}: {_score(score)}{said}")
+    for value, score in line.best.items():
+        size, said = (6, ", chosen") if value == line.chosen else (3, "")
+        title = tag("title", f"{line.row.name}, {name} {value:g}: {_score(score)}{said}")
         points.append(tag("circle", title, class_="point", cx=percent(x(value)), cy=percent(1 - y(score)), r=size))
-    return tag("g", line, *points, class_=f"series {look}", data_row=row.name)
+    return tag("g", drawn, *points, class_=f"series {look}", data_row=line.row.name)
 
 
-def _chosen(row: Row, name: str, look: str) -> Markup:
-    chosen = (row.tuning.get("chosen") or {}).get(name)
-    edge = ", at the edge of what was tried" if name in row.tuning.get("edge", ()) else ""
-    said = "nothing was chosen" if chosen is None else f"{chosen:g} was chosen{edge}"
-    return tag("li", _swatch(look), tag("span", row.name), f" {said}", data_row=row.name)
+def _chosen(line: Tried, look: str) -> Markup:
+    edge = ", at the edge of what was tried" if line.edge else ""
+    said = "nothing was chosen" if line.chosen is None else f"{line.chosen:g} was chosen{edge}"
+    return tag("li", _swatch(look), tag("span", line.row.name), f" {said}", data_row=line.row.name)
 
 
 def _level(name: str, value: float, y: Scale) -> Markup:
@@ -259,34 +196,23 @@ def _swatch(look: str) -> Markup:
     return tag("svg", tag("g", line, class_=f"series {look}"), width=28, height=12, aria_hidden="true", class_="swatch")
 
 
-COST_TEXTS: dict[str, tuple[str, Callable[[float], str]]] = {
-    "parameters": ("", units.count),
-    "kv_bytes_per_token": ("bytes per token", units.size),
-}
-"""The unit of a cost and how it is written; times are in seconds."""
-
-
-def pareto(table: Table) -> list[Markup]:
+def quality_and_cost(table: Table) -> list[Markup]:
     """A picture for every cost that rows differ in."""
-    return [_front(table, cost, names) for cost, names in fronts(table).items()]
+    return [_front(table, front) for front in pareto(table).values()]
 
 
-def _front(table: Table, cost: str, names: Sequence[str]) -> Markup:
-    title, of = COSTS[cost]
-    rows = [(number, row) for number, row in enumerate(table.rows, 1) if row.test and of(row) is not None]
-    measure, write = COST_TEXTS.get(cost, ("seconds", lambda value: f"{value:.3g} s"))
-    x, y = Scale.around(of(row) for _, row in rows), Scale.around(row.test.mean for _, row in rows)
-    best = sorted(((of(row), row.test.mean) for _, row in rows if row.name in names))
-    steps = [(x(a), y(b)) for a, b in best]
-    corners = [corner for (_, b), (c, d) in zip(steps, steps[1:], strict=False) for corner in ((c, b), (c, d))]
-    line = stretched(tag("path", class_="front", d=path([steps[0], *corners])))
-    points = [_dot(row, number, (of(row), x, y), write, row.name in names) for number, row in rows]
-    metric, unit = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""
-    axes = (f"{title} ({measure})" if measure else title, f"test {metric}{unit}, {table.metric.better} is better")
+def _front(table: Table, front: Front) -> Markup:
+    title, of, unit, write = front.cost
+    x = Scale.around(of(row) for _, row in front.rows)
+    y = Scale.around(row.test.mean for _, row in front.rows)
+    line = stretched(tag("path", class_="front", d=path((x(cost), y(score)) for cost, score in front.line)))
+    points = [_dot(row, number, (of(row), x, y), write, row.name in front.best) for number, row in front.rows]
+    metric, of_metric = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""
+    axes = (f"{title} ({unit})" if unit else title, f"test {metric}{of_metric}, {table.metric.better} is better")
     picture = frame(x, y, axes, join([line, *points]), f"test {metric} against {title}")
-    key = tag("ul", *(_key(row, number, write(of(row)), row.name in names) for number, row in rows), class_="legend")
+    entries = [_key(row, number, write(of(row)), row.name in front.best) for number, row in front.rows]
     said = tag("p", "● no other row is as good for less", class_="note")
-    pair = tag("div", picture, tag("div", key, said), class_="beside")
+    pair = tag("div", picture, tag("div", tag("ul", *entries, class_="legend"), said), class_="beside")
     return tag("section", tag("h3", f"The best {metric} for its {title}"), pair)
 
 
