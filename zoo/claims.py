@@ -54,7 +54,9 @@ class Claim:
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Claim:
-        """From what `record` wrote."""
+        """From what `record` wrote. Raises `ValueError` or `TypeError` for what it cannot have."""
+        if entry["is"] not in WAYS:
+            raise ValueError(f"a claim is '{entry['is']}'")
         return cls(**{"way" if key == "is" else key: value for key, value in entry.items()})
 
     def plain(self) -> dict[str, Any]:
