@@ -18,9 +18,9 @@ from zoo.report.across import across, by_task
 
 BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
 ACCURACY = {"name": "accuracy", "better": "higher", "unit": "share of tokens"}
-LM = {"base": [2.0, 2.2, 1.8, 2.0], "tall": [1.9, 2.0, 1.8, 1.9], "wide": [2.1, 2.2, 2.0, 2.1]}
-RECALL = {"base": [0.5, 0.4, 0.6, 0.5], "tall": [0.6, 0.5, 0.6, 0.7], "wide": [0.5, 0.4, 0.5, 0.5]}
-GAINS = {"tall": [[0.05, 0.1, 0.0, 0.05], [0.2, 0.2, 0.0, 0.4]], "wide": [[-0.05, 0.0, -0.1, -0.05], [0, 0, -0.2, 0]]}
+LM = {"base": [2.2, 2.0, 1.8, 2.0], "tall": [2.0, 1.9, 1.8, 1.9], "wide": [2.2, 2.1, 2.0, 2.1]}
+RECALL = {"base": [0.4, 0.5, 0.6, 0.5], "tall": [0.5, 0.6, 0.6, 0.7], "wide": [0.4, 0.5, 0.5, 0.5]}
+GAINS = {"tall": [[0.1, 0.05, 0.0, 0.05], [0.2, 0.2, 0.0, 0.4]], "wide": [[0.0, -0.05, -0.1, -0.05], [0, 0, -0.2, 0]]}
 """By hand, on the first and on the second."""
 
 
@@ -153,7 +153,7 @@ def test_rows_that_are_not_everywhere_are_named(tmp_path):
 def test_a_reference_is_held_against_every_seed_and_has_no_rank(tmp_path):
     tables = []
     for first, (name, metric, scores) in enumerate([("lm", BPB, LM), ("recall", ACCURACY, RECALL)], 1):
-        bar = run(0, metrics={"test": {metric["name"]: scores["base"][0]}}, train=None)
+        bar = run(0, metrics={"test": {metric["name"]: sum(scores["base"]) / 4}}, train=None)
         rows = {row: [given(score, metric, n) for n, score in enumerate(some)] for row, some in scores.items()}
         folder(tmp_path, rows | {"bar": [bar]}, name=name, first=100 * first, baseline="base", metric=metric)
         tables.append(report.read(tmp_path, name))
@@ -163,8 +163,8 @@ def test_a_reference_is_held_against_every_seed_and_has_no_rank(tmp_path):
     assert "bar (reference)" in report.aggregate(tables).files["md"]
 
 
-def test_one_seed_of_a_task_gives_no_interval(tmp_path):
-    tables = two(tmp_path, recall={row: scores[:1] for row, scores in RECALL.items()})
+def test_two_seeds_of_a_task_give_no_interval(tmp_path):
+    tables = two(tmp_path, recall={row: scores[:2] for row, scores in RECALL.items()})
     line = lines(tables)["tall"]
     assert (line.gain.low, line.gain.high, line.improvement.low) == (None, None, None)
     assert "A gain without an interval" in report.aggregate(tables).files["md"]
@@ -237,6 +237,25 @@ def test_a_comparison_whose_task_varies_is_taken_apart(tmp_path):
     assert whole.name == "crossed"
 
 
+def test_a_table_of_several_tasks_holds_no_row_against_another_tasks_baseline(tmp_path):
+    table = crossed(tmp_path)
+    apart = [row.name for row in table.rows if row.name.startswith("recall")]
+    assert len(apart) == 3 and not any(table.differences(row) for row in table.rows if row.name in apart)
+    said = report.markdown(table)
+    assert "NOT one task: there are 2," in said and "compares within each" in said
+    verdicts = json.loads(report.json(table))["verdicts"]
+    assert len(verdicts) == 2 and all(line.startswith("copy, ") for line in verdicts)
+    effects = json.loads(report.json(table))["effects"]
+    assert [effect["values"] for effect in effects["main"]] == [{"position": "tall"}, {"position": "wide"}]
+    assert effects["main"][0]["settings"] == 2 and len(effects["interactions"]) == 2
+    assert not any(any(row["pareto"].values()) for row in json.loads(report.json(table))["rows"])
+
+
+def test_tokenizers_of_one_text_are_rows_like_others(tmp_path):
+    table = crossed(tmp_path, "task.tokenizer")
+    assert len(json.loads(report.json(table))["verdicts"]) == 5 and "NOT one task" not in report.markdown(table)
+
+
 def test_a_comparison_in_which_the_task_alone_varies_is_refused(tmp_path):
     rows = {name: [given(0.5, ACCURACY, 0)] for name in ("copy", "recall")}
     folder(tmp_path, rows, name="one", cells={"copy": {"task": "copy"}, "recall": {"task": "recall"}}, baseline="copy")
@@ -252,9 +271,8 @@ def test_the_command_prints_one_table_and_writes_its_forms(tmp_path):
     document = json.loads((tmp_path / "aggregate.json").read_text())
     assert document["baseline"] == "base" and [task["name"] for task in document["tasks"]] == ["lm", "recall"]
     tall = document["rows"][0]
-    assert tall["gain"]["value"] == pytest.approx((0.05 + 0.05 + 0.1 + 0.2) / 4) and tall["tasks"][0]["gains"][1][
-        "gain"
-    ] == pytest.approx(0.1)
+    assert tall["gain"]["value"] == pytest.approx((0.05 + 0.05 + 0.1 + 0.2) / 4)
+    assert [each["gain"] for each in tall["tasks"][0]["gains"]] == pytest.approx(GAINS["tall"][0])
     table = markdown_rows((tmp_path / "aggregate.md").read_text())
     assert table[0][4:] == ["lm", "recall"] and table[2][4:] == ["+5.00 (1)", "+20.00 (1)"]
     with Image.open(tmp_path / "aggregate.png") as picture:

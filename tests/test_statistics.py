@@ -329,8 +329,9 @@ def test_expanded_percentiles_of_a_mean_are_students_interval():
     assert high - low == pytest.approx(theirs.high - theirs.low, rel=0.05)
 
 
-def test_one_seed_of_a_task_has_no_interval():
-    assert ours.stratified_bootstrap([[1.0, 2.0, 3.0], [6.0]]) is None
+def test_a_task_with_two_seeds_has_no_interval():
+    assert ours.stratified_bootstrap([[1.0, 2.0, 3.0], [6.0, 7.0]]) is None
+    assert ours.stratified_bootstrap([[1.0, 2.0, 3.0], [6.0, 7.0, 8.0]])
 
 
 def covered(sizes, means, experiments):

@@ -33,6 +33,9 @@ EXPERIMENTS = 4000
 RESAMPLES = 10_000
 """How often a bootstrap draws."""
 
+DRAWN = 3
+"""From fewer seeds nothing is drawn: on two tasks with two seeds each, seven of ten intervals would cover."""
+
 
 def interval(differences, level: float = 1 - ALPHA) -> tuple[np.ndarray, np.ndarray]:
     """The bounds [...] of Student's interval for the mean of `differences` [..., n >= 2]."""
@@ -254,7 +257,7 @@ def stratified_bootstrap(
     seed: int = 0,
 ) -> tuple[float, float] | None:
     """The interval of a statistic of values by task and seed, the seeds drawn anew within every task, which all weigh
-    the same; None where a task has one seed. Agarwal et al. 2021, arXiv:2108.13264.
+    the same; None where a task has fewer than `DRAWN`. Agarwal et al. 2021, arXiv:2108.13264.
 
     `statistic` takes values [..., n] and their weights [n]. Few seeds spread too little when they are drawn from
     themselves, so the percentiles are expanded as Hesterberg 2015, arXiv:1411.5279, does: to those that a normal
@@ -262,7 +265,7 @@ def stratified_bootstrap(
     """
     tasks = [np.asarray(one, float) for one in tasks]
     sizes = np.array([len(one) for one in tasks])
-    if sizes.min() < 2:
+    if sizes.min() < DRAWN:
         return None
     random = np.random.default_rng(seed)
     drawn = np.concatenate([one[random.integers(0, len(one), (RESAMPLES, len(one)))] for one in tasks], -1)

@@ -15,9 +15,6 @@ from .formats import status
 from .table import Row, Table
 from .verdict import UNFINISHED
 
-MADE_OF = "task.tokenizer"
-"""An axis of the task that makes no other task: the same text is scored."""
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -109,38 +106,27 @@ def by_task(table: Table) -> list[Table]:
 
     Raises `SpecError` where nothing else does, and where the baseline is none of the settings.
     """
-    axes = list(dict.fromkeys(axis for row in table.rows for axis in row.cell if _of_task(axis)))
-    tasks = list(dict.fromkeys(_task(row, axes) for row in table.rows if row.cell)) if axes else []
-    if len(tasks) < 2:
+    if len(table.tasks) < 2:
         return [table]
     if table.base is None or not table.base.cell:
         raise SpecError(f"{table.name}: its task varies, and the baseline '{table.baseline}' is on one task alone")
-    if not _rest(table.base, axes):
+    if not (baseline := _rest(table.base)):
         raise SpecError(f"{table.name}: only its task varies, so there is nothing to compare on each")
-    parts = {task: [row for row in table.rows if row.cell and _task(row, axes) == task] for task in tasks}
-    baseline = _rest(table.base, axes)
-    return [
-        replace(table, name=f"{table.name} ({', '.join(task)})", baseline=baseline,
-                rows=tuple(replace(row, name=_rest(row, axes)) for row in rows))
-        for task, rows in parts.items()
-    ]  # fmt: skip
+    parts = []
+    for task in table.tasks:
+        rows = tuple(replace(row, name=_rest(row)) for row in table.rows if row.task == task)
+        told = _named(task)
+        parts.append(replace(table, name=f"{table.name} ({told})", task=told, baseline=baseline, rows=rows))
+    return parts
 
 
-def _of_task(axis: str) -> bool:
-    return axis.split(".")[0] == "task" and not f"{axis}.".startswith(f"{MADE_OF}.")
+def _rest(row: Row) -> str:
+    return _named({axis: value for axis, value in row.cell.items() if axis not in row.task})
 
 
-def _task(row: Row, axes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(_said(axis, row.cell[axis]) for axis in axes if axis in row.cell)
-
-
-def _rest(row: Row, axes: Sequence[str]) -> str:
-    return ", ".join(_said(axis, value) for axis, value in row.cell.items() if axis not in axes)
-
-
-def _said(axis: str, value: str) -> str:
+def _named(cell: Mapping[str, str]) -> str:
     """The value of a slot is its name; any other takes its setting along."""
-    return f"{axis.rpartition('.')[2]}={value}" if "." in axis else value
+    return ", ".join(f"{axis.rpartition('.')[2]}={value}" if "." in axis else value for axis, value in cell.items())
 
 
 def _faults(tables: Sequence[Table]) -> Iterable[str]:

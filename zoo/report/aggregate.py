@@ -111,7 +111,7 @@ def footnotes(found: Across) -> list[str]:
     if len({table.metric.name for table in found.tables}) > 1:
         lines.append("Shares of different metrics are averaged: a loss halved counts less than an accuracy doubled.")
     if any(line.improvement and line.gain.low is None for line in found.lines):
-        lines.append("A gain without an interval: a task has one seed, or all seeds gain the same.")
+        lines.append("A gain without an interval: a task has fewer than three seeds, or all of them gain the same.")
     return lines
 
 

@@ -95,7 +95,9 @@ def effects(table: Table) -> Effects:
             why_not=f"No slot is averaged over others: the baseline {table.baseline} is none of the settings."
         )
     steps = [((axis, value),) for axis in axes for value in values[axis] if value != base.cell.get(axis)]
-    single = {step: _matched(table, rows, axes, step) or _marginal(table, rows, axes, step) for step in steps}
+    of_tasks = {axis for row in rows for axis in row.task}
+    alone = [step for step in steps if step[0][0] not in of_tasks]  # of two tasks none is the better
+    single = {step: _matched(table, rows, axes, step) or _marginal(table, rows, axes, step) for step in alone}
     pairs = [(a, b) for (a,), (b,) in itertools.combinations(steps, 2) if a[0] != b[0]]
     both = (_matched(table, rows, axes, pair, least=1) for pair in pairs)
     return Effects(_judged(table, single.values()), _judged(table, both), _left_out(single))

@@ -129,6 +129,11 @@ class Row:
         return self.outcomes["done"]
 
     @property
+    def task(self) -> dict[str, str]:
+        """Its value on every axis that makes another task; another tokenizer makes none, for it is the same text."""
+        return {axis: value for axis, value in self.cell.items() if re.match(r"task(?!\.tokenizer)(\.|$)", axis)}
+
+    @property
     def dropped(self) -> bool:
         """Whether short runs ended it, so that it has no others."""
         return bool(self.halving and self.halving["dropped"])
@@ -206,10 +211,24 @@ class Table:
         machines = [run.record["machine"] for row in self.rows for run in row.runs if run.record.get("machine")]
         return all(machine == machines[0] for machine in machines)
 
+    @property
+    def tasks(self) -> list[dict[str, str]]:
+        """What rows were made on, where the task is among what varies; a reference, on the first of these, has none."""
+        found: list[dict[str, str]] = []
+        for row in self.rows:
+            if row.task and row.task not in found:
+                found.append(row.task)
+        return found
+
+    def apart(self, row: Row) -> bool:
+        """Whether the row was made on another task than the baseline, so that their scores cannot be compared."""
+        return bool(self.base and row.cell and self.base.cell and row.task != self.base.task)
+
     def differences(self, row: Row) -> dict[int, float]:
-        """Score of the row less the baseline's by shared seed; a reference, with one score, has it at every seed."""
+        """Score of the row less the baseline's by shared seed; a reference, with one score, has it at every seed. None
+        for a row on another task."""
         base = self.base
-        if base is None or row.name == base.name:
+        if base is None or row.name == base.name or self.apart(row):
             return {}
         mine, theirs = row.scores(self.metric), base.scores(self.metric)
         if row.reference and mine:

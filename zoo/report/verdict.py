@@ -130,6 +130,8 @@ def _sentence(table: Table, finding: Finding) -> str:
         return f"{row.name}, a reference: {finding.phrase} of {base}, {by} on average."
     if verdict is None:
         ended = any(outcome not in UNFINISHED for outcome in row.outcomes)
+        if table.apart(row) and row.test:
+            return ""
         why = "no seed has a score on both sides" if row.test else row.status if ended else ""
         why = f"{row.status}, {row.reason}" if row.dropped else why
         return f"{row.name}: no verdict: {why}." if why else ""
