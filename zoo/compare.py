@@ -218,8 +218,8 @@ def read_comparison(library: Library, name: str) -> Comparison:
     if baseline is not None and baseline not in names and None not in made:
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
     same_metric(rows, reader)
-    known = {row.name: row.runs[0].make_task() for row in [*rows, *extra]}
-    first = next((task.metrics[0] for task in known.values()), "")
+    known = {row.name: row.runs[0] for row in [*rows, *extra]}
+    first = next((run.make_task().metrics[0] for run in known.values()), "")
     claims = read_claims(node, {n: known.get(n) for n in names}, first, baseline or next(iter(names), None), reader)
     reader.finish()
     rows += extra

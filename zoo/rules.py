@@ -119,19 +119,19 @@ def clash(node: Node, paths: tuple[str, ...], owner: str, reader: Reader) -> Non
 
 
 def read_claims(
-    node: Node, tasks: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader
+    node: Node, runs: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader
 ) -> tuple[Claim, ...]:
     """`claims: [{row: …, is: better, than: …, on: …, of: …, least: 0.02, source: …}]`.
 
-    `tasks` has the task of every row, None where it is not known; `metric` ranks the rows.
+    `runs` has the first one of every row, None where it is not known; `metric` ranks the rows.
     """
-    if "claims" not in node.value or not tasks:
+    if "claims" not in node.value or not runs:
         return ()
-    found = [read_claim(child, tasks, metric, baseline, reader) for child in listed(node.get("claims"), reader)]
+    found = [read_claim(child, runs, metric, baseline, reader) for child in listed(node.get("claims"), reader)]
     return tuple(claim for claim in found if claim)
 
 
-def read_claim(node: Node, tasks: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader) -> Claim | None:
+def read_claim(node: Node, runs: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader) -> Claim | None:
     """One of them; None, with faults, where it cannot be read."""
     before = len(reader.faults)
     node = reader.mapping(node, "a claim")
@@ -143,24 +143,9 @@ def read_claim(node: Node, tasks: Mapping[str, Any], metric: str, baseline: str 
     for key in ("row", "is"):
         if key not in node.value:
             reader.fail(node.fault(f"a claim needs '{key}'"))
-
-    def word(key: str, known: Iterable[str], default: str | None) -> str | None:
-        return chosen(node.get(key), key, tuple(known), reader) if key in node.value else default
-
-    row, way, than = word("row", tasks, None), word("is", WAYS, None), word("than", tasks, baseline)
-    mine, theirs = (tasks.get(name) for name in (row, than))
-    sides = [task for task in (mine, theirs) if task]
-    metrics = [name for name in sides[0].metrics if all(name in task.metrics for task in sides)] if sides else []
-    of = word("of", [*metrics, *FIGURES], metric) if sides else metric
-    on = than_on = None
-    if of not in FIGURES:
-        on = word("on", splits(mine), "test") if mine else "test"
-        than_on = word("than_on", splits(theirs), on) if theirs else on
-        if on and theirs and "than_on" not in node.value and on not in splits(theirs):
-            reader.fail(node.fault(f"row '{than}' has no {on}; say with than_on where it is scored"))
-    for key in ("on", "than_on"):
-        if of in FIGURES and key in node.value:
-            reader.fail(node.fault(f"{of} is of a whole run, and of no split; drop '{key}'", key))
+    row, than = word(node, "row", runs, None, reader), word(node, "than", runs, baseline, reader)
+    way = word(node, "is", WAYS, None, reader)
+    of, on, than_on = read_measure(node, row, than, runs, metric, reader)
     if row and row == than and (of in FIGURES or (on and on == than_on)):
         reader.fail(node.fault(f"row '{row}' is compared with itself; write another 'than', or another 'than_on'"))
     sizes = read_sizes(node, way, reader)
@@ -169,8 +154,42 @@ def read_claim(node: Node, tasks: Mapping[str, Any], metric: str, baseline: str 
         reader.fail(node.get("source").fault(f"source is {show(source)}; it should be a text"))
     if len(reader.faults) > before or None in (row, way, than, of):
         return None
-    better, unit = known_figure(of)
-    return Claim(row, way, than, of, better, unit, on, than_on, *sizes, source)
+    return Claim(row, way, than, of, *known_figure(of), on, than_on, *sizes, source)
+
+
+def word(node: Node, key: str, known: Iterable[str], default: str | None, reader: Reader) -> str | None:
+    """What stands under a key, if it is one of those known; `default` where nothing does."""
+    return chosen(node.get(key), key, tuple(known), reader) if key in node.value else default
+
+
+def read_measure(
+    node: Node, row: str | None, than: str | None, runs: Mapping[str, Any], metric: str, reader: Reader
+) -> tuple[str | None, str | None, str | None]:
+    """In what two rows are compared, and on which split of each: none for a figure. Only what both are scored in will
+    do, as far as that is known.
+    """
+    mine, theirs = (run and run.make_task() for run in (runs.get(row), runs.get(than)))
+    both = [task.metrics for task in (mine, theirs) if task]
+    shared = [name for name in both[0] if name in both[-1]] if both else []
+    of = word(node, "of", (*shared, *FIGURES), metric, reader) if both else metric
+    if of in FIGURES:
+        for key in ("on", "than_on"):
+            if key in node.value:
+                reader.fail(node.fault(f"{of} is of a whole run, and of no split; drop '{key}'", key))
+        return of, None, None
+    on = word(node, "on", splits(mine), "test", reader) if mine else "test"
+    than_on = word(node, "than_on", splits(theirs), on, reader) if theirs else on
+    if on and theirs and "than_on" not in node.value and on not in splits(theirs):
+        reader.fail(node.fault(f"row '{than}' has no {on}; say with than_on where it is scored"))
+    if mine and theirs and asked(runs[row]) != asked(runs[than]):
+        text = f"'{row}' and '{than}' are scored on different tasks or data, so no {of} tells them apart"
+        reader.fail(node.fault(text))
+    return of, on, than_on
+
+
+def asked(run) -> tuple:
+    """What decides whether two scores are of the same thing."""
+    return run.task.name, [part.plain() for part in run.task.parts() if part.slot == "data"]
 
 
 def splits(task) -> tuple[str, ...]:
