@@ -10,7 +10,7 @@ test: .venv/installed  ## the default test suite
 	$(PYTEST) -n auto
 
 test-all: .venv/installed  ## also every combination of parts and every slow run
-	.venv/bin/pip install -q -c constraints.txt -e '.[dev,ray,tune,browser]'
+	.venv/bin/pip install -q -c constraints.txt -e '.[dev,ray,slurm,tune,browser]'
 	$(PYTEST) -n auto -m "exhaustive or not exhaustive"
 
 planted: .venv/installed  ## plant each bug of tests/planted.py, see it found, and write docs/planted.md

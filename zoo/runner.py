@@ -26,6 +26,7 @@ from .pool import Job, local
 from .registry import discover
 from .runs import Run, cores, write_json
 from .shard import Shard
+from .slurm import slurm
 from .spec import ModelSpec, Node, PartSpec, Train
 from .tasks import Reference, Task, Tokenizer
 from .train import device
@@ -337,6 +338,7 @@ def needs(comparison: Comparison) -> tuple[int, int]:
 ENGINES: dict[str, Callable[[Comparison], Any]] = {
     "local": lambda comparison: nullcontext((local, at_once(comparison))),
     "ray": lambda comparison: cluster(*needs(comparison)),
+    "slurm": lambda comparison: slurm(*needs(comparison)),
 }
 """Where runs take place: a context that gives what starts one, and how many go side by side."""
 

@@ -73,7 +73,7 @@ def plan(
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
 @click.option("--nproc", type=click.IntRange(min=1), help="Short for --set train.processes=…: these share each run.")
 @WORKERS
-@click.option("--on", type=click.Choice(["local", "ray"]), default="local", help="This machine, or a Ray cluster.")
+@click.option("--on", type=click.Choice(["local", "ray", "slurm"]), default="local", help="This machine, or a cluster.")
 @click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
 @ALLOW
 @click.pass_context
