@@ -322,7 +322,10 @@ def test_the_noise_of_the_mean_that_gains_are_shares_of_costs_no_cover(monkeypat
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("effects", [(0.05, 0.05), (0.05, 0.1, -0.02), (0.0, 0.3, 0.02, 0.05)])
-def test_the_interval_of_a_gain_covers_in_many_experiments(effects, monkeypatch):
+@pytest.mark.parametrize(
+    "effects, least", [((0.05, 0.05), 0.93), ((0.05, 0.1, -0.02), 0.93), ((0.0, 0.3, 0.02, 0.05), 0.91)]
+)
+def test_the_interval_of_a_gain_covers_in_many_experiments(effects, least, monkeypatch):
+    """Less, as the docs say, where one task lies so far from the others that its own spread does not count."""
     monkeypatch.setattr(ours, "RESAMPLES", 2000)
-    assert 0.93 <= covered(effects, 2000) <= 0.97
+    assert least <= covered(effects, 2000) <= 0.97

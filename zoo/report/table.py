@@ -214,19 +214,15 @@ class Table:
     @property
     def tasks(self) -> list[dict[str, str]]:
         """What rows were made on, where the task is among what varies; a reference, on the first of these, has none."""
-        found: list[dict[str, str]] = []
-        for row in self.rows:
-            if row.task and row.task not in found:
-                found.append(row.task)
-        return found
+        found = [row.task for row in self.rows if row.task]
+        return [task for number, task in enumerate(found) if task not in found[:number]]
 
     def apart(self, row: Row) -> bool:
         """Whether the row was made on another task than the baseline, so that their scores cannot be compared."""
         return bool(self.base and row.cell and self.base.cell and row.task != self.base.task)
 
     def differences(self, row: Row) -> dict[int, float]:
-        """Score of the row less the baseline's by shared seed; a reference, with one score, has it at every seed. None
-        for a row on another task."""
+        """Score of the row less the baseline's by shared seed; a reference has its one at all, another task none."""
         base = self.base
         if base is None or row.name == base.name or self.apart(row):
             return {}
