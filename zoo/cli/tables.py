@@ -51,6 +51,8 @@ def report(
 ) -> None:  # fmt: skip
     """Draw the tables of comparisons again from their runs, and write their reports anew.
 
+    The formats claims and aggregate are one document over all of them, written beside the runs.
+
     With --baseline, exit with 1 for a regression and with 3 for a run that failed or is missing.
     """
     if baseline is None and (fail_on or threshold is not None):

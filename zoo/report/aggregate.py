@@ -85,12 +85,15 @@ def _cell(cell: Cell) -> str:
 
 def caption(found: Across) -> list[str]:
     """What the columns are."""
-    several = sum(line.improvement is not None for line in found.lines) > 1
+    bounded = [line for line in found.lines if line.gain and line.gain.low is not None]
+    interval = (
+        "In brackets a 95 % interval by bootstrap: seeds are drawn anew within each task, row and baseline together. "
+        f"It speaks of these tasks alone{', and is not corrected for several rows' if len(bounded) > 1 else ''}."
+    )
     return [
         f"Gain: by seed, the difference to {found.baseline} in % of its mean score on the task, more being better; of "
         "these the mean of the middle half over all tasks and seeds, each task weighing the same (interquartile mean).",
-        "In brackets a 95 % interval by bootstrap: seeds are drawn anew within each task, row and baseline together. "
-        f"It speaks of these tasks alone{', and is not corrected for several rows' if several else ''}.",
+        *([interval] if bounded else []),
         "Improves: on which share of the seeds, averaged over tasks. By task: the mean gain in %, and the rank.",
     ]
 
