@@ -185,9 +185,9 @@ def test_runs_without_a_score_are_counted_and_named(tmp_path):
     runs = {"a": mine, "b": scores(*[1.0] * 7)}
     [each] = judged(tmp_path, runs, claim())
     assert each.word == "reproduced" and len(each.differences) == 3 and each.planned == 7
-    assert each.text == "reproduced: without 4 of 7 pairs (1 diverged, 1 killed, 2 to come)"
+    assert each.text == "reproduced, without 4 of 7 pairs (1 diverged, 1 killed, 2 to come)"
     [each] = judged(tmp_path, {"a": [lost(s, "diverged") for s in range(3)], "b": scores(1, 1, 1)}, claim())
-    assert each.text == "cannot tell: without 3 of 3 pairs (diverged)" and each.mean is None
+    assert each.text == "cannot tell, without 3 of 3 pairs (diverged)" and each.mean is None
 
 
 def test_a_probe_without_a_finite_score_is_no_pair(tmp_path):
@@ -259,6 +259,9 @@ def test_every_form_shows_what_was_claimed_and_found(positions):
         assert "of 3, 0.15 may be expected to miss it by chance" in text
         for said in ("a is better than b in bpb on x2", "Press et al. 2022", "without 1 of 3 pairs (no bpb on x2)"):
             assert said in text
+    assert 'id="part-claims"' in report.html(positions) and "What was claimed, and what came out" in report.html(
+        positions
+    )
     assert "a \\| b \\<i>" in report.markdown(positions) and "a | b &lt;i&gt;" in report.html(positions)
     assert "Claim: a is better than b in bpb on x2 (Press et al. 2022" in report.latex(positions)
 
@@ -317,8 +320,8 @@ def test_all_claims_on_one_page(positions, tmp_path):
 
 
 def test_large_numbers_have_no_decimals():
-    assert [signed(value) for value in (0.03, -0.0004, 999.5, 1234.6, -52_428_800.0)] == [
-        "+0.030", "-0.0004", "+999.500", "+1,235", "-52,428,800",
+    assert [signed(value) for value in (0.03, -0.0004, 99.5, 1234.6, -52_428_800.0)] == [
+        "+0.030", "-0.0004", "+99.500", "+1,235", "-52,428,800",
     ]  # fmt: skip
 
 

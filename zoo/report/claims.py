@@ -16,7 +16,7 @@ from .table import Row, Run, Table, number
 from .verdict import UNFINISHED
 
 WORDS = ("reproduced", "not reproduced", "cannot tell")
-LARGE = 1000
+LARGE = 100
 """From here on decimals say nothing."""
 
 
@@ -50,8 +50,8 @@ class Found:
     @property
     def text(self) -> str:
         """The word with what restricts it."""
-        rest = "; ".join(part for part in (self.why, self.lacking) if part)
-        return f"{self.word}: {rest}" if rest else self.word
+        why = f"{self.word}: {self.why}" if self.why else self.word
+        return f"{why}{'; ' if self.why else ', '}{self.lacking}" if self.lacking else why
 
 
 def found(table: Table) -> list[Found]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from typing import Any
@@ -16,7 +17,7 @@ from .effects import effects, sentence
 from .formats import against, columns, slots, spelled
 from .markup import Markup, join, tag
 from .method import method
-from .plots import curves, differences, quality_and_cost, sensitivity
+from .plots import curves, differences, probes, quality_and_cost, sensitivity
 from .table import Row, Run, Table
 from .verdict import sentences
 
@@ -55,6 +56,7 @@ def main(table: Table) -> Markup:
         _section("Results", results(table)),
         _section("Differences", effect_plots(table)),
         _section("Training", [part for part in [curves(table)] if part]),
+        _section("Further splits", [part for part in [probes(table)] if part]),
         _section("Sensitivity", sensitivity(table)),
         _section("Quality and cost", quality_and_cost(table)),
         _section("Method", how(table)),
@@ -105,7 +107,10 @@ def claimed(table: Table) -> list[Markup]:
     if (small := claims.small(table)) is None:
         return []
     counted, *rest = small.lines
-    return [tag("p", tag("strong", counted), f" {' '.join(rest)}"), small_grid("claims", small)]
+    return [
+        tag("p", tag("strong", counted), f" {' '.join(rest)}"),
+        small_grid("claims", replace(small, title="What was claimed, and what came out")),
+    ]
 
 
 def small_grid(name: str, small: Small) -> Markup:
