@@ -17,9 +17,9 @@ from tabled import BPB, folder, markdown_rows, run, shown, table, write
 import zoo
 from zoo import report
 from zoo.report import Mean, Row, Run, units
+from zoo.report.canvas import spread
 from zoo.report.formats import columns, differs
 from zoo.report.picture import _curve as curve_of
-from zoo.report.picture import spread
 from zoo.report.terminal import fit
 
 

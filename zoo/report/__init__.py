@@ -12,13 +12,15 @@ from ..faults import SpecError
 from ..runs import replace
 from .aggregate import aggregate
 from .baseline import keep
+from .canvas import NoPicture
 from .ci import DOCUMENTS, badge, comment, github, junit, latex, shields
 from .evidence import evidence
 from .formats import csv, json, markdown, plain
 from .gate import FAIL_ON, Against, judged, unfinished
 from .html import html
 from .overview import Overview
-from .picture import NoPicture, picture
+from .picture import picture
+from .pictures import draw
 from .table import Mean, Metric, Row, Run, Table, comparisons, read
 from .terminal import terminal
 
@@ -38,26 +40,20 @@ OVERVIEWS: dict[str, Callable[[Sequence[Table]], Overview]] = {"claims": evidenc
 
 
 def write(table: Table, folder: Path, say: Callable[[str], None] = warnings.warn) -> list[Path]:
-    """Write every form of `table` and its curves into `folder`, each file whole or not at all; returns their paths.
+    """Write every form of `table` and its pictures into `folder`, each file whole or not at all; returns their paths.
 
-    Where no picture can be drawn, an earlier one is removed and `say` gets the reason.
+    Where a picture cannot be drawn, an earlier one is removed and `say` gets the reason.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    curves, text = folder / "curves.png", markdown(table)
-    drawn = []
-    try:
-        replace(curves, lambda path: picture(table, path))
-        drawn, text = [curves], text + "\n![Curves on dev](curves.png)\n"
-    except NoPicture as reason:
-        curves.unlink(missing_ok=True)
-        say(str(reason))
+    drawn = draw(table, folder, say)
+    text = markdown(table) + "".join(f"\n![{caption}]({name})\n" for name, caption in drawn.items())
     written = []
     forms = {"md": text, "html": html(table), "txt": plain(table), "csv": csv(table), "json": json(table)}
     for suffix, body in forms.items():
         written.append(folder / f"report.{suffix}")
         replace(written[-1], lambda path, body=body: path.write_bytes(body.encode("utf-8", "backslashreplace")))
-    return written + drawn
+    return written + [folder / name for name in drawn]
 
 
 def main(

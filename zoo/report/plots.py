@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from . import units
 from .bars import Bar, reach
+from .canvas import COLOURS, DRAWN
 from .markup import Markup, join, tag
 from .pareto import Front, pareto
-from .picture import BANDS, COLOURS, DRAWN, Curve, curves_of, how, window
+from .picture import BANDS, Curve, curves_of, how, window
+from .probed import Probed, probed
 from .svg import Scale, frame, path, percent, stretched
 from .table import Row, Table
 from .tried import Tried, tried
@@ -125,6 +127,40 @@ def _point(x: Scale, y: Scale, at: tuple[int, float], name: str, rest: str = "",
     return tag("circle", title, class_=f"point {kind}".rstrip(), **place, r=3)
 
 
+def probes(table: Table) -> Markup | None:
+    """The scores on the task's further splits, in their order, with a band from the lowest seed to the highest."""
+    every = probed(table)
+    if not every:
+        return None
+    lines = every[:DRAWN]
+    banded = len(lines) <= BANDS
+    x = Scale(-0.2, len(table.probes) - 0.8)
+    y = Scale.around(v for line in lines for v in (*line.mean, *(line.low + line.high if banded else ())))
+    names = [(x(number), name) for number, name in enumerate(table.probes)]
+    drawn = [_probed(table, line, _look(number), x, y, banded) for number, line in enumerate(lines)]
+    unit = f" ({table.metric.unit})" if table.metric.unit else ""
+    axes = ("further splits of the task", f"{table.metric.name}{unit}, {table.metric.better} is better")
+    picture = frame(x, y, axes, join(drawn), f"{table.metric.name} by split, one line for each row", below=names)
+    last = sorted(enumerate(lines), key=lambda pair: -pair[1].mean[-1])
+    key = [tag("li", _swatch(_look(number)), tag("span", line.row.name), f" {_score(line.mean[-1])}",
+               data_row=line.row.name) for number, line in last]  # fmt: skip
+    return tag("div", picture, tag("ul", *key, class_="legend"), class_="beside")
+
+
+def _probed(table: Table, line: Probed, look: str, x: Scale, y: Scale, banded: bool) -> Markup:
+    paths, points = [], []
+    if banded and line.low != line.high:
+        around = [*zip(line.places, line.high, strict=True), *reversed([*zip(line.places, line.low, strict=True)])]
+        paths.append(tag("path", class_="band", d=path(((x(place), y(v)) for place, v in around), "Z")))
+    middle = [*zip(line.places, line.mean, strict=True)]
+    paths.append(tag("path", class_="line", d=path((x(place), y(value)) for place, value in middle)))
+    for (place, value), low, high in zip(middle, line.low, line.high, strict=True):
+        spread = "" if low == high else f", from {_score(low)} to {_score(high)}"
+        title = tag("title", f"{line.row.name}, {table.probes[place]}: {_score(value)}{spread}")
+        points.append(tag("circle", title, class_="point", cx=percent(x(place)), cy=percent(1 - y(value)), r=3))
+    return tag("g", stretched(*paths), *points, class_=f"series {look}", data_row=line.row.name)
+
+
 def sensitivity(table: Table) -> list[Markup]:
     """How the score on dev hangs on each setting that trials chose."""
     return [_setting(table, name, lines) for name, lines in tried(table).items()]
@@ -142,7 +178,8 @@ def _setting(table: Table, name: str, every: Sequence[Tried]) -> Markup:
 
 
 def _trials(line: Tried, name: str, look: str, x: Scale, y: Scale) -> Markup:
-    drawn = stretched(tag("path", class_="line", d=path((x(value), y(score)) for value, score in line.best.items())))
+    joined = [tag("path", class_="line", d=path((x(value), y(score)) for value, score in line.best.items()))]
+    drawn = stretched(*(joined if line.joined else ()))
     points = []
     for value, score in line.best.items():
         size, said = (6, ", chosen") if value == line.chosen else (3, "")

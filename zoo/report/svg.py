@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from . import units
@@ -11,6 +11,9 @@ from .markup import Markup, join, tag
 
 SIDE = 1000  # of the square that lines are drawn in before it is stretched
 TICKS = 5
+
+Ticks = Sequence[tuple[float, str]]
+"""Shares of a length, and what stands there."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,9 @@ def path(points: Iterable[tuple[float, float]], close: str = "") -> str:
     return f"M{'L'.join(pairs)}{close}"
 
 
-def frame(x: Scale, y: Scale, names: tuple[str, str], inside: Markup, label: str) -> Markup:
-    """What is drawn, between its axes, which have the names."""
-    below, beside = x.labels(), y.labels()
+def frame(x: Scale, y: Scale, names: tuple[str, str], inside: Markup, label: str, below: Ticks | None = None) -> Markup:
+    """What is drawn, between its axes, which have the names; `below` replaces the ticks of the lower one."""
+    below, beside = below or x.labels(), y.labels()
     rules = join(
         tag("line", class_="rule", x1="0", x2="100%", y1=percent(1 - share), y2=percent(1 - share))
         for share, _ in beside

@@ -12,13 +12,16 @@ from .table import Row, Table
 class Tried:
     """One row's best score at each value of one setting, whatever the others were, and the value that was chosen.
 
-    At an `edge` it is the least or the largest that was tried.
+    At an `edge` it is the least or the largest that was tried. At `lost` values no trial has a score. Scores are
+    `joined` to a line unless the other settings were drawn anew at each value.
     """
 
     row: Row
     best: Mapping[float, float]
     chosen: float | None
     edge: bool
+    lost: tuple[float, ...]
+    joined: bool
 
 
 def tried(table: Table) -> dict[str, list[Tried]]:
@@ -31,9 +34,12 @@ def tried(table: Table) -> dict[str, list[Tried]]:
 
 def _line(table: Table, row: Row, name: str) -> Tried:
     found: dict[float, list[float]] = {}
-    for trial in row.tuning["trials"]:
-        value = trial["values"].get(name)
-        if isinstance(value, int | float) and trial.get("dev") is not None:
-            found.setdefault(value, []).append(trial["dev"])
-    best = {value: min(scores, key=table.metric.rank) for value, scores in sorted(found.items())}
-    return Tried(row, best, (row.tuning.get("chosen") or {}).get(name), name in row.tuning.get("edge", ()))
+    trials = [trial for trial in row.tuning["trials"] if isinstance(trial["values"].get(name), int | float)]
+    for trial in trials:
+        scores = found.setdefault(trial["values"][name], [])
+        scores += [trial["dev"]] if trial.get("dev") is not None else []
+    best = {value: min(scores, key=table.metric.rank) for value, scores in sorted(found.items()) if scores}
+    chosen = (row.tuning.get("chosen") or {}).get(name)
+    lost = tuple(sorted(found.keys() - best.keys())) if all(trial.get("status") for trial in trials) else ()
+    joined = not row.tuning.get("drawn") or len(trials[0]["values"]) == 1 if trials else False
+    return Tried(row, best, chosen, name in row.tuning.get("edge", ()), lost, joined)
