@@ -1,6 +1,7 @@
 """Rows that train for as many seconds: steps that are timed by turns, solved for, and kept."""
 
 import json
+from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
 
@@ -269,6 +270,35 @@ def test_a_model_four_times_as_deep_takes_its_time_in_processes_of_their_own(tmp
         """))  # fmt: skip
     found = pace.paced(read_comparison(library, "c"), library, tmp_path / "runs", 2)
     assert found.rows[0].runs[0].train.steps == 1000 and 1000 / 6 < found.rows[1].runs[0].train.steps < 1000 / 1.7
+
+
+@pytest.mark.parametrize("compiled, processes", [(False, 2), (True, 6)])
+def test_workers_are_at_it_together_and_rows_that_are_compiled_apart(monkeypatch, compiled, processes):
+    """Each record is its own seconds here; a worker begins where the one before does not."""
+    made, events = [], []
+
+    class Made:
+        def __init__(self, asked):
+            self.asked = asked
+            made.append(self)
+
+        def say(self, value):
+            events.append(("go", self.asked))
+
+        def hear(self):
+            events.append(("done", self.asked))
+            return [record["seconds"] for record in self.asked["records"]]
+
+    monkeypatch.setattr(stopwatch, "slot", lambda asked: nullcontext(Made(asked)))
+    monkeypatch.setattr(stopwatch, "MOST", stopwatch.LEAST)
+    records = [{"seconds": float(i), "spec": {"train": {"compile": compiled and i == 1}}} for i in range(3)]
+    assert stopwatch.timed(records, 2) == [0.0, 1.0, 2.0] and len(made) == processes
+    rounds = events[processes:]
+    assert [kind for kind, _ in rounds[:4]] == ["go", "go", "done", "done"]
+    if compiled:
+        assert [[record["seconds"] for record in asked["records"]] for _, asked in rounds[:2]] == [[0.0], [1.0]]
+    else:
+        assert [asked["first"] for _, asked in rounds[:2]] == [0, 1]
 
 
 def test_a_process_that_fails_says_why():

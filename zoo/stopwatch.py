@@ -39,20 +39,33 @@ Step = Callable[[], float]
 
 
 def timed(records: Sequence[Mapping[str, Any]], workers: int) -> list[float]:
-    """Seconds of a training step of the run that each record describes, with `workers` processes at it, each with a
-    model of every row. Raises `SpecError`.
+    """Seconds of a training step of the run that each record describes, while as many are at it as there are workers.
+
+    A worker is one process with a model of every row. Where a row is compiled it is one process for each: what is
+    compiled would otherwise be shared by rows, and other than in runs. Raises `SpecError`.
     """
+    apart = any(record["spec"]["train"]["compile"] for record in records)
+    groups = [[record] for record in records] if apart else [records]
     with ExitStack() as stack:
-        slots = [stack.enter_context(slot({"records": records, "first": first})) for first in range(workers)]
-        for each in slots:
+        crews = [
+            [stack.enter_context(slot({"records": group, "first": first})) for group in groups]
+            for first in range(workers)
+        ]
+        for each in (each for crew in crews for each in crew):
             each.hear()
+        return medians(lambda: together(crews))
 
-        def together() -> list[list[float]]:
-            for each in slots:
-                each.say("go")
-            return [each.hear() for each in slots]
 
-        return medians(together)
+def together(crews: Sequence[Sequence[Slot]]) -> list[list[float]]:
+    """One round: for every worker the seconds of each row. All work at once, each beginning with another process."""
+    found: list[dict[int, list[float]]] = [{} for _ in crews]
+    for turn in range(len(crews[0])):
+        asked = [(i, (turn + i) % len(crew)) for i, crew in enumerate(crews)]
+        for i, at in asked:
+            crews[i][at].say("go")
+        for i, at in asked:
+            found[i][at] = crews[i][at].hear()
+    return [[taken for at in sorted(each) for taken in each[at]] for each in found]
 
 
 def medians(together: Callable[[], list[list[float]]], clock: Callable[[], float] = monotonic) -> list[float]:
