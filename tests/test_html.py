@@ -73,10 +73,14 @@ def sweep(out, seeds=6, **document):
         for record, _ in runs:
             record["model"] = record["model"] | {"parameters": 100_000 + 9_000 * n}
     rows["close"] = [run(s, 2 + jitter[s] + 0.01 * (-1) ** s, curve=curve(2)) for s in range(seeds)]
+    for record, _ in (each for runs in rows.values() for each in runs):
+        record["metrics"]["x2"] = {"bpb": record["metrics"]["test"]["bpb"] + 0.3}
     rows["bar"] = [run(0, 2.1, train=None, model={})]
     rows["lost"] = [run(s, None, "diverged", reason="loss is NaN", curve=curve(5, (0, 50))) for s in range(seeds)]
     rows["refused"] = "kernel 'x' cannot honour softcap"
-    return table(out, rows, baseline="base", test="paired-t", **document)
+    said = {"is": "better", "than": "base", "on": "x2", "than_on": "x2", "of": "bpb", "better": "lower"}
+    claims = [{"row": name, **said} for name in heights | {"close": 0} if name != "base"]
+    return table(out, rows, baseline="base", test="paired-t", claims=claims, **document)
 
 
 def shares(page, row):
@@ -96,7 +100,9 @@ def shares(page, row):
 def test_the_verdict_comes_first_then_the_table_then_how_it_came_about(tmp_path):
     page = Page(html(sweep(tmp_path)))
     heads = [e["text"] for e in page.found if e["tag"] == "h2"]
-    assert heads == ["Verdict", "Results", "Differences", "Training", "Quality and cost", "Method", "Every run"]
+    assert heads == [
+        "Verdict", "Claims", "Results", "Differences", "Training", "Further splits", "Quality and cost", "Method", "Every run",
+    ]  # fmt: skip
     first = next(e for e in page.found if e["tag"] == "li")
     assert first["text"].startswith("better: better than base by 0.2")
     assert [e["text"].split(":")[0] for e in page.all("li") if "verdict" in e.get("class", "")] == []
