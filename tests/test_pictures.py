@@ -9,7 +9,7 @@ from tabled import run, table
 
 from zoo import report
 from zoo.report import pictures
-from zoo.report.bar_picture import WORDS, folded
+from zoo.report.bar_picture import WORDS, below, folded
 from zoo.report.bars import bars
 from zoo.report.canvas import NoPicture
 from zoo.report.front_picture import gathered
@@ -141,6 +141,19 @@ def test_every_verdict_has_a_mark(tmp_path):
     }  # fmt: skip
     assert {bar.verdict.word for bar in bars(given)} == set(WORDS)
     assert "effects.png" in files(tmp_path, given)[0]
+
+
+def test_rows_without_a_verdict_are_named_below(tmp_path):
+    rows = {
+        "a": scored(2.0),
+        "b": scored(2.1),
+        "lost": [run(0, None, "diverged")],
+        "not": [None],
+        "ref": scored(3.0, train=None),
+    }
+    given = made(tmp_path, rows, baseline="a")
+    assert below(given)[1:] == ["no verdict: lost, not"]
+    assert below(made(tmp_path, {"a": scored(2.0), "b": scored(2.1)}, baseline="a"))[1:] == []
 
 
 @pytest.mark.parametrize("name", ["short", "a name of " + "many words " * 12, "unbroken" * 20, "", "two\nlines"])

@@ -14,7 +14,7 @@ from .caption import title
 from .column import flat
 from .svg import Scale
 from .table import Table
-from .verdict import rule
+from .verdict import findings, rule
 
 WORDS = {
     "better": ("^", COLOURS[0], True),
@@ -26,10 +26,11 @@ WORDS = {
 
 MIDDLE, RIGHT = 4.6, 3.5  # inches of what is drawn, and of what is said of it
 FOLD = 46  # letters on a line
-LINE, HEAD, ABOVE, BELOW = 0.42, 0.5, 0.8, 0.95  # of a row, of a group's title, of the margins
+LINE, HEAD, ABOVE, BELOW = 0.42, 0.5, 0.8, 1.1  # of a row, of a group's title, of the margins
 ENDS = {-1: "<", 1: ">"}
 PLAIN = {"facecolor": "white", "edgecolor": "none", "pad": 2}
 SAID = "line: 95 % interval; small dot: a seed; grey: counts as no difference"
+MOST = 110  # letters of a line below
 
 
 def bar_picture(table: Table, path: Path) -> None:
@@ -92,7 +93,8 @@ def _beside(axes, at: float, text: str, x: float, **style: Any) -> None:
 def _told(figure, axes, table: Table, drawn: Sequence[Bar], height: float) -> None:
     """The title, and what the marks mean that are there."""
     figure.text(0.15 / figure.get_figwidth(), 1 - 0.32 / height, flat(title(table)), fontsize=13, parse_math=False)
-    figure.text(0.15 / figure.get_figwidth(), 0.12 / height, SAID, fontsize=9.5, color=GREY)
+    said = "\n".join(below(table))
+    figure.text(0.15 / figure.get_figwidth(), 0.12 / height, said, fontsize=9.5, color=GREY, parse_math=False)
     words = [word for word in WORDS if any(bar.verdict.word == word for bar in drawn)]
     for word in words:
         axes.plot([], [], label=word, **_mark(word))
@@ -100,6 +102,13 @@ def _told(figure, axes, table: Table, drawn: Sequence[Bar], height: float) -> No
         loc="upper left", bbox_to_anchor=(0.05 / figure.get_figwidth(), 1 - 0.4 / height), frameon=False,
         bbox_transform=figure.transFigure, ncols=len(words), fontsize=9.5, handletextpad=0.2, columnspacing=1.4,
     )  # fmt: skip
+
+
+def below(table: Table) -> list[str]:
+    """What the lines and dots are, and who has none: rows without a verdict."""
+    without = [finding.row.name for finding in findings(table).values() if not finding.phrase and finding.row.runs]
+    named = textwrap.shorten(flat(f"no verdict: {', '.join(without)}"), MOST, placeholder=" …")
+    return [SAID, *([named] if without else [])]
 
 
 def _mark(word: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from .table import Row, Table
 
 NEAR = (0.09, 0.045)  # the shares of a panel within which points get one label
 PANEL = (4.6, 3.7)  # inches
-LINE = 0.2  # of the list of names
+ABOVE, LINE = 0.95, 0.2  # of the title, and of a line in the list of names
 SAID = "filled, on the steps: no other row is as good for less"
 
 
@@ -25,13 +25,13 @@ def front_picture(table: Table, path: Path) -> None:
     across = min(2, len(found))
     down = math.ceil(len(found) / across)
     rows = dict(pair for front in found for pair in front.rows)
-    height = max(PANEL[1] * down, LINE * len(rows) + 0.4) + 0.8
+    height = max(PANEL[1] * down, LINE * len(rows) + 0.4) + ABOVE
     width = PANEL[0] * across + 0.6 + LETTER * max(len(short(row.name)) for row in rows.values())
     figure = sheet(width, height)
     figure.text(0.15 / width, 1 - 0.35 / height, flat(title(table)), fontsize=13, parse_math=False)
     figure.text(0.15 / width, 1 - 0.62 / height, SAID, fontsize=10, color=GREY)
     for number, front in enumerate(found):
-        left, top = PANEL[0] * (number % across) + 0.85, 0.8 + PANEL[1] * (number // across) + 0.15
+        left, top = PANEL[0] * (number % across) + 0.85, ABOVE + PANEL[1] * (number // across) + 0.15
         inches = (left, height - top - PANEL[1] + 0.85, PANEL[0] - 1.05, PANEL[1] - 0.85)
         size = (width, height, width, height)
         _panel(figure.add_axes([inch / whole for inch, whole in zip(inches, size, strict=True)]), table, front)
@@ -57,7 +57,8 @@ def _panel(axes, table: Table, front: Front) -> None:
     title, _, unit, _ = front.cost
     axes.set_xlabel(f"{title} ({unit})" if unit else title)
     metric = f"{table.metric.name} ({table.metric.unit})" if table.metric.unit else table.metric.name
-    axes.set_ylabel(f"test {metric}\n{table.metric.better} is better", parse_math=False)
+    said = f"test {metric}, {table.metric.better} is better"
+    axes.set_title(said, loc="left", fontsize=9.5, color=GREY, parse_math=False)
     bare(axes)
 
 
@@ -81,5 +82,5 @@ def _near(here: tuple[float, float], there: tuple[float, float]) -> bool:
 
 def _names(figure, rows: Sequence[tuple[int, Row]], left: float, size: tuple[float, float]) -> None:
     for line, (number, row) in enumerate(rows):
-        figure.text(left, 1 - (1.0 + LINE * line) / size[1], f"{number}  {short(row.name)}", fontsize=9.5,
+        figure.text(left, 1 - (ABOVE + 0.2 + LINE * line) / size[1], f"{number}  {short(row.name)}", fontsize=9.5,
                     parse_math=False)  # fmt: skip

@@ -14,7 +14,7 @@ from .tried import Tried, tried
 
 HIGH = 5.6  # inches of a panel
 TICKS = 12  # up to so many values each has its own
-MARKS = ("large mark: chosen, a diamond where that is at the edge of what was tried", "×: no score")
+MARKS = ["large mark: chosen, a diamond where that is at the edge of what was tried", "×: no score"]
 
 
 def sensitivity_picture(table: Table, path: Path) -> None:
@@ -24,7 +24,7 @@ def sensitivity_picture(table: Table, path: Path) -> None:
     figure = sheet(width, HIGH * len(found), layout="constrained")
     for axes, (name, lines) in zip(figure.subplots(len(found), squeeze=False)[:, 0], found.items(), strict=True):
         marks = MARKS if any(line.lost for line in lines) else MARKS[:1]
-        said = _limited("; ".join(marks), len(lines))
+        said = _limited(marks, len(lines))
         frame(axes, table, said, name, f"dev {table.metric.name}, {table.metric.better} is better")
         _tried(axes, lines[:DRAWN])
     save(figure, path)
@@ -62,8 +62,9 @@ def probe_picture(table: Table, path: Path) -> None:
     """Draw the score on every probe in their order, a line for each row."""
     found = probed(table)
     lines = found[:DRAWN]
-    banded = len(lines) <= BANDS and any(line.low != line.high for line in lines)
-    said = "mean over seeds" + (", band from the lowest to the highest" if banded else "")
+    several = any(line.low != line.high for line in lines)
+    banded = several and len(lines) <= BANDS
+    said = ["mean over seeds"] * several + ["band from the lowest to the highest"] * banded
     figure = sheet(wide(short(line.row.name) for line in lines), HIGH, layout="constrained")
     axes = figure.add_subplot()
     unit = f" ({table.metric.unit})" if table.metric.unit else ""
@@ -85,5 +86,5 @@ def _values(lines: Iterable[Probed], banded: bool) -> list[float]:
     return [value for line in lines for side in ([line.low, line.high] if banded else [line.mean]) for value in side]
 
 
-def _limited(said: str, n_rows: int) -> str:
-    return said if n_rows <= DRAWN else f"the best {DRAWN} of {n_rows} rows; {said}"
+def _limited(said: Sequence[str], n_rows: int) -> str:
+    return "; ".join([*([f"the best {DRAWN} of {n_rows} rows"] if n_rows > DRAWN else []), *said])
