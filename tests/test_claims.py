@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 
 import jsonschema
+import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
@@ -19,9 +21,10 @@ from zoo import report
 from zoo.claims import FIGURES, KEYS, Claim
 from zoo.compare import read_comparison
 from zoo.library import open_library, own_registry
-from zoo.report.claims import found, signed
+from zoo.report.claims import _word, found, signed
 from zoo.runner import write_comparison
 from zoo.schema import schema
+from zoo.statistics import interval
 from zoo.yaml import dump
 
 TWO = "rows: {a: {model: gpt2-like}, b: {model: llama-like}}\n"
@@ -111,6 +114,18 @@ def test_the_word_is_that_of_the_interval(tmp_path, gains, way, least, most, wor
         assert word == (
             "reproduced" if inside else "not reproduced" if high <= bounds[0] or bounds[1] <= low else "cannot tell"
         )
+
+
+@pytest.mark.parametrize(
+    "way, sizes, bound", [("better", {}, 0.0), ("worse", {"least": 0.02}, -0.02), ("same", {"most": 0.02}, 0.02)]
+)
+def test_where_the_truth_is_a_bound_each_word_is_wrong_in_one_of_forty(tmp_path, way, sizes, bound):
+    """Of 2,000 experiments on six seeds 50 by expectation, and 22 more or fewer are three sds."""
+    given, said = table(tmp_path, {}), claim(way, **sizes)
+    noise = 0.01 * np.random.default_rng(0).standard_normal((2000, 6))
+    lows, highs = interval(-bound + noise)
+    words = Counter(_word(given, said, low, high, 6)[0] for low, high in zip(lows, highs, strict=True))
+    assert 28 <= words["reproduced"] <= 72 and 28 <= words["not reproduced"] <= 72
 
 
 def test_differences_are_paired_by_seed_whatever_their_order(tmp_path):
