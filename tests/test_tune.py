@@ -20,8 +20,8 @@ ARMS = "models: [{ffn: relu}, {ffn: gelu}]\nseeds: 2\n"
 TUNE = "tune: {lr: [1e-3, 2e-3, 4e-3], seeds: 2}\n"
 
 
-def opened(tmp_path, body=ARMS + TUNE):
-    library = open_library(write(tmp_path, "comparisons:\n  c:\n" + textwrap.indent(BASE + body, "    ")))
+def opened(tmp_path, body=ARMS + TUNE, base=BASE):
+    library = open_library(write(tmp_path, "comparisons:\n  c:\n" + textwrap.indent(base + body, "    ")))
     return read_comparison(library, "c"), library
 
 

@@ -49,14 +49,19 @@ class Made:
     reference: Reference | None = None
 
 
-def record(run: RunSpec, task: Task, library: Library) -> dict[str, Any]:
+def record(run: RunSpec, task: Task, library: Library, known: dict | None = None) -> dict[str, Any]:
     """What a run's folder says before it starts: enough for another process to make the same, and its counts.
 
-    They are taken here, since a model without weights costs a process that has none seconds of imports.
+    They are taken here, since a model without weights costs a process that has none seconds of imports; once for all
+    runs of a model, where `known` keeps them.
     """
+    known = {} if known is None else known
+    counted = (id(run.model), run.shape, str(run.task.plain()), run.train and run.train.batch_size)
+    if counted not in known:
+        known[counted] = model_facts(run, task, library)
     return {
         "spec": run.plain(),
-        "model": model_facts(run, task, library),
+        "model": known[counted],
         "seed": run.seed,
         "threads": run.train.threads if run.train else 1,
         "processes": run.train.processes if run.train else 1,
@@ -198,24 +203,28 @@ def bound(train: Train) -> Train:
     return replace(train, schedule=factory(train.schedule), optimizer=factory(train.optimizer))
 
 
-def write_comparison(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> list[Job]:
+def write_comparison(
+    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None
+) -> list[Job]:
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
 
     Of a shard, the runs outside it are left alone. A row whose settings are still to be chosen by trials has no runs
-    yet, and one that was dropped has none. Raises `SpecError` for data that cannot be read.
+    yet, and one that was dropped has none. `known` keeps what was read and counted. Raises `SpecError` for data that
+    cannot be read.
     """
-    known: dict = {}
+    known = {} if known is None else known
     comparison = written(comparison, known, library, out, file)
     return lined_up([(row.name, row.settled) for row in comparison.rows], known, library, out, shard)
 
 
 def write_trials(
-    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, done: Collection[str] = ()
-) -> list[Job]:
+    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None,
+    done: Collection[str] = (),
+) -> list[Job]:  # fmt: skip
     """The same with what comes before the runs, trials or rounds of halving, as far as they are known, in place of the
     runs, and without those whose ids are `done`: `write_comparison` chooses once they have ended.
     """
-    known: dict = {}
+    known = {} if known is None else known
     comparison = written(comparison, known, library, out, file)
     rounds = of_trials(comparison) if comparison.tune else of_halving(comparison)
     return [job for asked in rounds for job in lined_up(asked, known, library, out, shard, done)]
@@ -225,12 +234,14 @@ def stages(comparison: Comparison, library: Library, out: Path, file: str, shard
     """Jobs that can go side by side, those on which the choice of others depends first: each list is to be run before
     the next is asked for.
     """
+    known: dict = {}
     done: set[str] = set()
+    comparison = matched(comparison, known, library.registry)
     if comparison.tune or comparison.halving:
-        while jobs := write_trials(comparison, library, out, file, shard, done):
+        while jobs := write_trials(comparison, library, out, file, shard, known, done):
             yield jobs
             done |= {job.run.id for job in jobs}
-    yield write_comparison(comparison, library, out, file, shard)
+    yield write_comparison(comparison, library, out, file, shard, known)
 
 
 def foreseen(comparison: Comparison, known: dict, library: Library, out: Path) -> Comparison:
@@ -258,7 +269,7 @@ def lined_up(
                 continue
             task, run = prepared(run, known), read(run, known)
             if (id := run.id()) not in planned:
-                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library)
+                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library, known)
                 planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
     held = shard.holds([cost for *_, cost in planned.values()])
     mine = [each for each in itertools.compress(planned.values(), held) if each[0].run.id not in done]

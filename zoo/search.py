@@ -137,7 +137,7 @@ def read_axis(node: Node, reader: Reader) -> tuple[Node, ...] | Range | None:
     for end in ends:
         if not isinstance(end.plain(), int | float) or isinstance(end.plain(), bool):
             reader.fail(end.fault(f"{end.path[-1]} is {show(end.plain())}; it should be a number"))
-    if len(ends) < 2:
+    if len(ends) < 2 and len(reader.faults) == before:
         reader.fail(node.fault(f"it is {show(node.plain())}; a range has 'from' and 'to', and may have a 'scale'"))
     scale = chosen(node.get("scale"), "scale", SCALES, reader) if "scale" in node.value else SCALES[0]
     if len(reader.faults) > before:

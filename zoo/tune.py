@@ -52,6 +52,9 @@ def settled(comparison: Comparison, known: dict, out: Path, library: Library) ->
         return comparison
     name = comparison.rows[0].runs[0].make_task().metrics[0]
     found = [explored(row, rule, name, known, out, library) for row in comparison.rows]
+    if rule.draw:  # every row as far as the last of them
+        least = min(len(row.trials) for row, _ in found if row.trials)
+        found = [(replace(row, trials=row.trials[:least]), trials[:least]) for row, trials in found]
     ended = all(trial["status"] for _, trials in found for trial in trials)
     made = [decided(row, trials, rule, METRICS[name], ended) if row.trials else row for row, trials in found]
     return comparison.told_apart(made)
