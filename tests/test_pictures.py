@@ -114,7 +114,9 @@ def test_they_are_the_same_every_time(tmp_path):
 
 
 def test_twenty_rows_with_long_and_odd_names_are_drawn(tmp_path):
-    names = [f"attention:gqa(kv_heads={n})+position:rope(base=500000.0)+norm:rmsnorm $x_{n}^2$\n<b>" for n in range(20)]
+    names = [
+        f"attention:gqa(kv_heads={n})+position:rope(base=500000.0)+norm:rmsnorm $\\frac{n}$\n<b>" for n in range(20)
+    ]
     rows = {name: scored(2.0 + n, 2.1 + n, probes=(0.1, n), parameters=n + 1) for n, name in enumerate(names)}
     there, *_, said = files(tmp_path, made(tmp_path, rows, {n: TRIED["a"] for n in names}, baseline=names[0]))
     assert there == set(PICTURES) and not said

@@ -241,9 +241,10 @@ def quality_and_cost(table: Table) -> list[Markup]:
 def _front(table: Table, front: Front) -> Markup:
     title, of, unit, write = front.cost
     x = Scale.around(of(row) for _, row in front.rows)
-    y = Scale.around(row.test.mean for _, row in front.rows)
+    y = Scale.around((row.test.mean for _, row in front.rows), 0.12)
     line = stretched(tag("path", class_="front", d=path((x(cost), y(score)) for cost, score in front.line)))
-    points = [_dot(row, number, (of(row), x, y), write, row.name in front.best) for number, row in front.rows]
+    clear = "-0.5em" if table.metric.better == "lower" else "1.2em"  # of the steps, which leave a point sideways
+    points = [_dot(row, number, (of(row), x, y), write, row.name in front.best, clear) for number, row in front.rows]
     metric, of_metric = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""
     axes = (f"{title} ({unit})" if unit else title, f"test {metric}{of_metric}, {table.metric.better} is better")
     picture = frame(x, y, axes, join([line, *points]), f"test {metric} against {title}")
@@ -253,13 +254,13 @@ def _front(table: Table, front: Front) -> Markup:
     return tag("section", tag("h3", f"The best {metric} for its {title}"), pair)
 
 
-def _dot(row: Row, number: int, where: tuple[float, Scale, Scale], write: Callable, best: bool) -> Markup:
+def _dot(row: Row, number: int, where: tuple[float, Scale, Scale], write: Callable, best: bool, clear: str) -> Markup:
     cost, x, y = where
     place, up = percent(x(cost)), percent(1 - y(row.test.mean))
     told = f"{row.name}: {units.mean(row.test)} at {write(cost)}{', on the front' if best else ''}"
     point = tag("circle", tag("title", told), class_=f"point dot {'best' if best else 'other'}", cx=place, cy=up, r=6)
     inward = {"dx": -10, "class_": "last"} if x(cost) > 0.9 else {"dx": 10}
-    return join([point, tag("text", str(number), x=place, y=up, dy="0.32em", aria_hidden="true", **inward)])
+    return join([point, tag("text", str(number), x=place, y=up, dy=clear, aria_hidden="true", **inward)])
 
 
 def _key(row: Row, number: int, cost: str, best: bool) -> Markup:
