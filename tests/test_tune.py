@@ -255,3 +255,37 @@ def test_from_a_file_to_a_choice_as_a_user_runs_it(tmp_path):
     assert len(stamps) == 4
     assert CliRunner().invoke(main, words).exit_code == 0
     assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
+
+
+@pytest.mark.exhaustive
+def test_two_shards_that_are_merged_report_what_one_machine_reports(tmp_path):
+    """Real processes: trials in two shards, merged and chosen, then the runs in two shards."""
+    body = (
+        BASE.replace("steps: 3", "steps: 4, eval_every: 2")
+        + "models: [{ffn: relu}, {ffn: gelu}]\ntune: {lr: [1e-3, 1e-2]}\n"
+    )
+    path = write(tmp_path, "comparisons:\n  c:\n" + textwrap.indent(body, "    "))
+
+    def zoo(*words):
+        done = CliRunner().invoke(main, list(map(str, words)))
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done
+
+    assert zoo("run", path, "--out", tmp_path / "runs").exit_code == 0
+    both, merged = [tmp_path / "one", tmp_path / "two"], tmp_path / "merged"
+    for turn, code in enumerate((3, 0)):
+        for i, out in enumerate(both, 1):
+            if turn:
+                zoo("merge", out, merged, "--allow-failures")
+            assert zoo("run", path, "--out", out, "--shard", f"{i}/2").exit_code == 0
+            assert len(list(out.glob("*/weights.safetensors"))) == (5 if turn else 2)
+        said = zoo("merge", merged, *both)
+        assert said.exit_code == code, said.output
+    alone, found = (json.loads((out / "c/comparison.json").read_text()) for out in (tmp_path / "runs", merged))
+    assert found == alone
+    alone, found = (json.loads((out / "c/report.json").read_text()) for out in (tmp_path / "runs", merged))
+    assert [found[key] for key in ("verdicts", "caption")] == [alone[key] for key in ("verdicts", "caption")]
+    told = ("name", "test", "dev", "loss", "difference", "tuning", "status", "verdict")
+    assert [[row[key] for key in told] for row in found["rows"]] == [
+        [row[key] for key in told] for row in alone["rows"]
+    ]
