@@ -71,7 +71,7 @@ def fronts(table: Table) -> dict[str, list[str]]:
 
 
 def _comparable(table: Table, name: str) -> bool:
-    if name == "decode_time" and len(speed.lengths(table)) > 1:
+    if name == "decode_time" and len(speed.ways(table)) > 1:
         return False
     return table.one_machine or name not in TIMES
 
