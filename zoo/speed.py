@@ -1,7 +1,4 @@
-"""How fast a model writes with a cache.
-
-S source tokens.
-"""
+"""How fast a model writes with a cache."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ MOST = 512
 REPEATS = 5
 SECONDS = 1.5
 """After so many passes, or so much time, no further pass begins; the first is always finished."""
-
-
 CLOCKS = {"processor": process_time, "wall": perf_counter}
 """One thread on a CPU is timed by what it computes, whoever else does; others wait for each other, or for a device."""
 
