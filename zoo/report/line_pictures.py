@@ -13,7 +13,7 @@ from .table import Table
 from .tried import Tried, tried
 
 HIGH = 5.6  # inches of a panel
-TICKS = 12  # up to so many values each has its own
+TICKS = 12  # up to so many values of a grid each has its own
 MARKS = ["large mark: chosen, a diamond where that is at the edge of what was tried", "×: no score"]
 
 
@@ -34,7 +34,7 @@ def _tried(axes, lines: Sequence[Tried]) -> None:
     values = sorted({value for line in lines for value in (*line.best, *line.lost)})
     scaled(axes, "x", Scale.around(values))
     scaled(axes, "y", Scale.around(score for line in lines for score in line.best.values()))
-    if len(values) <= TICKS:
+    if len(values) <= TICKS and not any(line.row.tuning.get("drawn") for line in lines):
         axes.set_xticks(values, [f"{value:g}" for value in values])
     ends = []
     for number, line in enumerate(lines):
