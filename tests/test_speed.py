@@ -13,12 +13,14 @@ import pytest
 import torch
 from small import VOCAB, Counting, settings, tiny
 from tabled import markdown_rows, run, table
+from test_claims import claim
 from test_generate import Scripted
 from torch import nn
 
 from zoo import build, report, speed, worker
 from zoo.generate import generate
 from zoo.parts import Batch, Shape
+from zoo.report.claims import found
 from zoo.report.pareto import fronts
 from zoo.runs import Run
 from zoo.speed import decode
@@ -238,6 +240,18 @@ def test_rows_by_different_clocks_are_not_compared(tmp_path):
     given = decoded(tmp_path, 64, 64, clocks=("processor", "wall"))
     assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in report.markdown(given)
     assert "cannot be compared" in report.markdown(given) and not fronts(given)
+
+
+def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
+    claimed = {"row": "a", "than": "b", "of": "decode", "better": "higher"}
+    for clock, word in (("processor", "reproduced"), ("wall", "cannot tell")):
+        rows = {
+            name: [run(seed, 1.0, decode={"tokens_per_second": by + seed, "rows": 8, "tokens": 9, "clock": measured})
+                   for seed in range(3)]
+            for name, by, measured in (("a", 2000.0, clock), ("b", 1000.0, "processor"))
+        }  # fmt: skip
+        [each] = found(table(tmp_path, rows, baseline="b", claims=[claim(**claimed).record()]))
+        assert each.word == word
 
 
 def test_without_a_measurement_nothing_is_said(tmp_path):

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from ..claims import FIGURES, TIMED, Claim
-from . import units
+from . import speed, units
 from .column import Column, Small, flat
 from .table import Row, Run, Table, number
 from .verdict import UNFINISHED
@@ -101,6 +101,8 @@ def _word(table: Table, claim: Claim, low: float | None, high: float | None, n: 
     """The word, and why it is not a better one."""
     if claim.of in TIMED and not table.one_machine:
         return WORDS[2], "not all runs were on one machine"
+    if claim.of == "decode" and len(speed.ways(table)) > 1:
+        return WORDS[2], "not all runs wrote as much, timed by the same clock"
     if low is None:
         return WORDS[2], "one pair has no interval" if n else ""
     sign = -1.0 if claim.better == "lower" else 1.0
