@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
 
-.PHONY: demo test test-all conformance planted parity presets bench clean
+.PHONY: demo test test-all conformance planted parity presets evidence bench clean
 
 demo: .venv/installed  ## train and compare five models on the text that Python ships
 	.venv/bin/zoo run registry.yaml quickstart
@@ -28,6 +28,16 @@ parity: .venv/installed  ## hold published models to transformers and write repo
 presets: .venv/installed  ## count the published models and write reports/presets.md
 	.venv/bin/zoo list models --markdown > reports/presets.new && mv reports/presets.new reports/presets.md
 	cat reports/presets.md
+
+EVIDENCE = positions rope-reach no-position-masked norm-place ffn ffn-longer heads norms recall-depth architectures
+
+evidence: .venv/installed  ## try published findings again, about two hours on two cores, and write reports/evidence.md
+	for name in $(EVIDENCE); do \
+	  .venv/bin/zoo run examples/evidence.yaml $$name --out runs/evidence || exit 1; \
+	  mkdir -p reports/$$name && cp runs/evidence/$$name/report.md runs/evidence/$$name/*.png reports/$$name || exit 1; \
+	done
+	.venv/bin/zoo report $(EVIDENCE) --out runs/evidence --format claims > reports/evidence.new
+	mv reports/evidence.new reports/evidence.md
 
 bench: .venv/installed  ## timings of every variant side by side
 	$(PYTEST) benchmarks --benchmark-only

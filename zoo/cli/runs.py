@@ -122,9 +122,9 @@ def reported(out: Path, names: Sequence[str]) -> None:
 
     report.main(out, names, "terminal")
     for name in names:
-        for what, file in (("report", "report.md"), ("page", "report.html"), ("picture", "curves.png")):
-            if (path := out / name / file).exists():
-                click.echo(f"{what}: {path}")
+        for what, file in (("report", "report.md"), ("page", "report.html"), ("pictures", "*.png")):
+            if any((out / name).glob(file)):
+                click.echo(f"{what}: {out / name / file}")
 
 
 @click.command()
