@@ -29,7 +29,7 @@ presets: .venv/installed  ## count the published models and write reports/preset
 	.venv/bin/zoo list models --markdown > reports/presets.new && mv reports/presets.new reports/presets.md
 	cat reports/presets.md
 
-EVIDENCE = positions rope-reach no-position-masked norm-place ffn ffn-longer heads norms recall-depth architectures
+EVIDENCE = positions rope-reach no-position-masked no-position-bert norm-place ffn ffn-longer heads norms recall-depth architectures
 
 evidence: .venv/installed  ## try published findings again, about two hours on two cores, and write reports/evidence.md
 	for name in $(EVIDENCE); do \

@@ -358,8 +358,8 @@ def test_show_tells_types_and_defaults():
     assert "  base      a number (default 10000.0)\n" in text
     assert "  pairing   one of half, interleaved (default 'half')\n" in text and "paper: Su et al. 2021" in text
     text = call("show", "task:language-modeling").stdout
-    assert "  tokenizer  a part for tokenizer (default bpe)\n" in text
-    assert "  data       a part for data (default python-docs)\n" in text
+    assert "  tokenizer    a part for tokenizer (default bpe)\n" in text
+    assert "  data         a part for data (default python-docs)\n" in text
     text = call("show", "attention:flash").stdout
     assert "fixes: kv_heads=null, kernel='flash'\n" in text and "\n  kernel" not in text
     assert "  kernel    a part for kernel (default: the model's)\n" in call("show", "attention:gqa").stdout
