@@ -14,10 +14,10 @@ from tabulate import tabulate
 from ..runs import strict
 from . import units
 from .across import Across, Cell, Estimate, Line, across
+from .canvas import COLOURS, NoPicture, save, sheet
 from .column import Column, flat
 from .formats import escape
 from .overview import Overview
-from .picture import COLOURS, NoPicture
 from .table import FORMAT, Table
 from .terminal import fit, grid
 
@@ -211,16 +211,9 @@ def picture(found: Across, path: Path) -> None:
     lines = [line for line in found.lines if line.whole and line.name != found.baseline][::-1]
     if not lines:
         raise NoPicture("no picture: no row has a figure over all tasks")
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NoPicture("no picture: matplotlib is missing; pip install 'transformer-zoo[plots]'") from None
-    figure = Figure(figsize=(10, 1.8 + 0.45 * len(lines)), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    _draw(axes, found, lines)
-    figure.savefig(path, format="png", metadata={"Software": None})
+    figure = sheet(10, 1.8 + 0.45 * len(lines), layout="constrained")
+    _draw(figure.add_subplot(), found, lines)
+    save(figure, path)
 
 
 def _draw(axes, found: Across, lines: Sequence[Line]) -> None:

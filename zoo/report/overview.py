@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..runs import replace
-from .picture import NoPicture
+from .canvas import NoPicture
 
 
 @dataclass(frozen=True)
