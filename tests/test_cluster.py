@@ -4,12 +4,11 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_pool import HERE, go, jobs, wait_for
+from test_pool import HERE, go, jobs, once_running, wait_for
 
 from zoo import SpecError
 from zoo.cli import main
@@ -88,13 +87,7 @@ def test_a_run_whose_worker_is_killed_is_taken_up_again(two, tmp_path, whose, st
 @pytest.mark.exhaustive
 def test_ctrl_c_reaches_the_cluster(two, tmp_path):
     made = jobs(tmp_path, "wait", "wait", "done")
-
-    def send():
-        wait_for(lambda: all(job.run.metrics.exists() for job in made[:2]))
-        time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=send).start()
+    once_running(made[:2], signal.SIGINT)
     with cluster(1, command=ACTING) as (start, slots):
         states = go(made, workers=slots, start=start)
     assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]

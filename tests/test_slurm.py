@@ -4,12 +4,11 @@ import os
 import signal
 import sys
 import threading
-import time
 from functools import partial
 
 import pytest
 from click.testing import CliRunner
-from test_pool import HERE, go, jobs, wait_for
+from test_pool import HERE, go, jobs, once_running, wait_for
 
 from zoo import SpecError, runner, slurm
 from zoo.cli import main
@@ -128,13 +127,7 @@ def test_a_run_that_dies_every_time_fails(here, tmp_path):
 @pytest.mark.exhaustive
 def test_ctrl_c_reaches_the_jobs(here, tmp_path):
     made = jobs(tmp_path, "wait", "wait", "done")
-
-    def send():
-        wait_for(lambda: all(job.run.metrics.exists() for job in made[:2]))
-        time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=send).start()
+    once_running(made[:2], signal.SIGINT)
     with here(command=ACTING) as (start, slots):
         states = go(made, workers=2, start=start)
     assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]
