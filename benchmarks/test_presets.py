@@ -12,11 +12,11 @@ from race import in_turns, race, show
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.runner import bound
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.execute.stages import bound
 from zoo.runs import Run
-from zoo.train import Training, groups
+from zoo.train.loop import Training, groups
 from zoo_plugins.optimizer import adamw
 
 pytestmark = in_turns

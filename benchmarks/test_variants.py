@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from race import in_turns, race, show
 
 from zoo import SpecError, build
-from zoo.cache import Uncached
-from zoo.library import open_library
+from zoo.declare.library import open_library
+from zoo.declare.spec import MODEL_SLOTS
 from zoo.parts import AttentionContext, Mask, Position, Shape
-from zoo.spec import MODEL_SLOTS
+from zoo.parts.cache import Uncached
 
 pytestmark = in_turns
 

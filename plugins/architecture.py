@@ -10,8 +10,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from zoo.generate import greedy, still
 from zoo.parts import Architecture, Cache, Grows
+from zoo.parts.generate import greedy, still
 
 
 def shift(target: Tensor, keep: Tensor | None, bos: int) -> Tensor:

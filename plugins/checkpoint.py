@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zoo.checkpoint import Family
+from zoo.interop.family import Family
 
 TABLES = Path(__file__).with_name("checkpoints")
 

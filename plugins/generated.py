@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from zoo.parts import Batch, Shape
-from zoo.tasks import SPECIALS, Task, fixed, pieces
+from zoo.parts import Shape
+from zoo.tasks import SPECIALS, Batch, Task, fixed, pieces
 
 ROWS = 512
 """Rows of each split that is scored."""

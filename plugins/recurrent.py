@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import register_flop_formula
 
-from zoo.cache import Uncached
 from zoo.parts import Attention, AttentionContext, OutLinear, Place, Shape
+from zoo.parts.cache import Uncached
 
 State = tuple[Tensor, ...]
 

@@ -9,8 +9,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from zoo.parts import Batch
-from zoo.tasks import Reference, Task
+from zoo.tasks import Batch, Reference, Task
 
 Context = tuple[int, ...]
 

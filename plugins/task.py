@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from zoo.parts import Batch, Shape
-from zoo.tasks import SPECIALS, SPLITS, Data, Splits, Task, Tokenizer, fixed, pieces, sample
+from zoo.parts import Shape
+from zoo.tasks import SPECIALS, SPLITS, Batch, Data, Splits, Task, Tokenizer, fixed, pieces, sample
 
 
 class LanguageModeling(Task):

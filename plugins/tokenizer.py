@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from zoo.shape import IDS
-from zoo.signature import FilePath
+from zoo.declare.shape import IDS
+from zoo.declare.signature import FilePath
 from zoo.tasks import SPECIALS, Tokenizer
 
 

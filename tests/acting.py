@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from zoo import worker
+from zoo.execute import worker
 from zoo.runs import Run, peak_memory
 
 perform = worker.perform

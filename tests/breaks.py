@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from zoo.cache import Cell
-from zoo.context import AttentionContext
+from zoo.parts.cache import Cell
+from zoo.parts.context import AttentionContext
 from zoo.tasks import Splits
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from zoo.cache import Uncached
 from zoo.parts import AttentionContext, Mask, Position, Shape
+from zoo.parts.cache import Uncached
 
 NOWHERE = Position(Shape())
 

@@ -20,12 +20,13 @@ from published import MODELS, Row, V
 from safetensors.torch import load_file
 from tabulate import tabulate
 
-from zoo import SpecError, exchange
-from zoo.builder import sketch
-from zoo.library import open_library
-from zoo.runner import Trained
-from zoo.shape import Shape
-from zoo.spec import ModelSpec, Node
+from zoo import SpecError
+from zoo.declare.library import open_library
+from zoo.declare.shape import Shape
+from zoo.declare.spec import ModelSpec, Node
+from zoo.execute.stages import Trained
+from zoo.interop import folders
+from zoo.model.builder import sketch
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -64,8 +65,8 @@ class Worlds:
         self.pad = self.row.settings.get("pad_token_id", 0)
         self.theirs = reference(self.row)
         self.theirs.save_pretrained(folder)
-        self.taken = exchange.take(exchange.look(folder), LIBRARY, self.row.family)
-        self.ours = exchange.load(self.taken, LIBRARY.registry)
+        self.taken = folders.take(folders.look(folder), LIBRARY, self.row.family)
+        self.ours = folders.load(self.taken, LIBRARY.registry)
         self.causal = self.ours.autoregressive and not self.ours.needs_source
         self.paired = self.ours.autoregressive and self.ours.needs_source
 
@@ -129,7 +130,7 @@ class Worlds:
     def exported(self) -> Path:
         """A folder that the second model was written to."""
         folder = self.folder / "exported"
-        exchange.give(self.taken.family, Trained(self.taken.spec, self.ours, LIBRARY), folder)
+        folders.give(self.taken.family, Trained(self.taken.spec, self.ours, LIBRARY), folder)
         return folder
 
     def changed(self) -> list[str]:
@@ -150,11 +151,11 @@ class Worlds:
         """Whether another model in place of ours would be seen: its names do not fit, or its logits differ."""
         spec, shape = read(model, self.taken.sizes)
         try:
-            tensors = self.taken.family.take(exchange.look(self.folder).tensors, sketch(spec, shape, LIBRARY.registry))
+            tensors = self.taken.family.take(folders.look(self.folder).tensors, sketch(spec, shape, LIBRARY.registry))
         except SpecError:
             return True
         changed = copy.copy(self)
-        changed.ours = exchange.load(replace(self.taken, spec=spec, shape=shape, tensors=tensors), LIBRARY.registry)
+        changed.ours = folders.load(replace(self.taken, spec=spec, shape=shape, tensors=tensors), LIBRARY.registry)
         found = [changed.apart(side) for side in SIDES if self.serves(side)]
         return not max(found) <= CLOSE
 

@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import zoo.generate
-import zoo.measure
-import zoo.rename
-import zoo.stack
+import zoo.interop.tensor_names
+import zoo.model.stack
+import zoo.parts.generate
+import zoo.train.metrics
 import zoo_plugins.architecture
 import zoo_plugins.data
 import zoo_plugins.generated
@@ -25,11 +25,11 @@ import zoo_plugins.kernel
 import zoo_plugins.norm
 import zoo_plugins.schedule
 import zoo_plugins.task
-from zoo.cache import Cache, Cell
-from zoo.checkpoint import Family
-from zoo.context import Mask
-from zoo.spec import PartSpec
-from zoo.stack import Stack
+from zoo.declare.spec import PartSpec
+from zoo.interop.family import Family
+from zoo.model.stack import Stack
+from zoo.parts.cache import Cache, Cell
+from zoo.parts.context import Mask
 from zoo.tasks import Tokenizer
 from zoo.testing import Case, Subject
 from zoo.testing.tables import table_of
@@ -139,9 +139,9 @@ BUGS = {
                               lambda mix: lambda self, x, real, ctx: mix(self, x, None, ctx),
                               "A state space goes on over the pads that follow a prefix."),
     # padding
-    "loss-of-pads": Bug("loss", "padding", DECODER, zoo.measure, "weighed", by.instead(lambda nll, weight: nll.sum()),
+    "loss-of-pads": Bug("loss", "padding", DECODER, zoo.train.loop.metrics, "weighed", by.instead(lambda nll, weight: nll.sum()),
                         "Pads count in the loss."),
-    "pads-have-positions": Bug("position", "padding", DECODER, zoo.stack, "count",
+    "pads-have-positions": Bug("position", "padding", DECODER, zoo.model.stack, "count",
                                lambda count: lambda ids, keep, seen=0: count(ids, None, seen),
                                "Positions count pads.", "transformers#18388"),
     "bias-by-slot": Bug("position", "padding", BIASED, Alibi, "bias", by.by_slot,
@@ -186,9 +186,9 @@ BUGS = {
     "logits-too-large": Bug("head", "untrained", DECODER, Logits, "forward", by.after(lambda logits: 50 * logits),
                             "An untrained model is far from ln V."),
     # writing
-    "pads-of-the-prefix-are-read": Bug("generation", "generation", DECODER, zoo.generate, "generate",
+    "pads-of-the-prefix-are-read": Bug("generation", "generation", DECODER, zoo.parts.generate, "generate",
                                        by.without("prefix_keep"), "The pads of a prompt are read as text."),
-    "nothing-ends-a-row": Bug("generation", "generation", DECODER, zoo.generate, "generate", by.without("stop"),
+    "nothing-ends-a-row": Bug("generation", "generation", DECODER, zoo.parts.generate, "generate", by.without("stop"),
                               "A row goes on after the token that ends it.", "h-transformer-1d#9"),
     # options and compilation
     "graph-broken": Bug("norm", "compiles", "norm:rmsnorm", RMSNorm, "forward",
@@ -232,10 +232,10 @@ BUGS |= {
     "scored-twice": Bug("task", "coverage", TEXT, LanguageModeling, "batches",
                         by.after(lambda batches: (by.replace(b, weight=torch.ones_like(b.weight)) for b in batches)),
                         "Windows overlap, and what two of them hold is scored twice."),
-    "mean-of-means": Bug("task", "metrics", TEXT, zoo.measure, "weighed",
+    "mean-of-means": Bug("task", "metrics", TEXT, zoo.train.loop.metrics, "weighed",
                          by.instead(lambda values, weight: values.mean()),
                          "A split's loss is a mean of its batches' means.", "ParlAI#623"),
-    "loss-clamped": Bug("loss", "learnable", TEXT, zoo.measure, "token_nll", by.after(lambda nll: nll.clamp(max=1.0)),
+    "loss-clamped": Bug("loss", "learnable", TEXT, zoo.train.loop.metrics, "token_nll", by.after(lambda nll: nll.clamp(max=1.0)),
                         "A loss that is flat where the model is wrong."),
     "no-test-split": Bug("data", "reading", DOCS, zoo_plugins.data, "divide",
                          by.after(lambda splits: by.replace(splits, test=[])), "A split is empty."),
@@ -297,7 +297,7 @@ BUGS |= {
                          by.accumulating, "Fitting a second time adds to the counts of the first."),
     "layer-miscounted": Bug("checkpoint", "reading", "checkpoint:gpt2", Family, "config", by.renamed_sizes,
                             "The configuration that is written has a layer less."),
-    "query-for-value": Bug("checkpoint", "names", "checkpoint:gpt2", zoo.rename, "unlay", by.swapped,
+    "query-for-value": Bug("checkpoint", "names", "checkpoint:gpt2", zoo.interop.tensor_names, "unlay", by.swapped,
                            "Queries, keys and values come back in another order."),
     "left-over-dropped": Bug("checkpoint", "refusals", "checkpoint:gpt2", Family, "take", by.lenient,
                              "Tensors that fit nowhere are dropped without a word."),

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from zoo.parts import Batch
-from zoo.tasks import Task
+from zoo.tasks import Batch, Task
 from zoo_plugins.optimizer import adamw
 from zoo_plugins.schedule import cosine
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from zoo import report
-from zoo.report import Table
+from zoo import reporting
+from zoo.reporting import Table
 
 BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
 
@@ -67,7 +67,7 @@ def write(path: Path, text: str):
 
 def table(out, rows, **document):
     folder(out, rows, **document)
-    return report.read(out, document.get("name", "sweep"))
+    return reporting.read(out, document.get("name", "sweep"))
 
 
 def markdown_rows(text: str) -> list[list[str]]:
@@ -78,5 +78,5 @@ def markdown_rows(text: str) -> list[list[str]]:
 
 def shown(given: Table, width: int) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(report.terminal(given))
+    console.print(reporting.terminal(given))
     return console.file.getvalue()

@@ -11,8 +11,8 @@ from contexts import context, keep
 from models import built
 from torch import nn
 
-from zoo.cache import Cache, Cell
 from zoo.parts import Absent, Kernel, OutLinear, Position, Shape
+from zoo.parts.cache import Cache, Cell
 from zoo_plugins.attention import MultiHead, nothing
 from zoo_plugins.kernel import Flash, Naive, Tiled
 from zoo_plugins.position import Rope

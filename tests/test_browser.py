@@ -13,7 +13,7 @@ import pytest
 from tabled import run, table
 from test_html import HOSTILE, curve, sweep
 
-from zoo.report.html import html
+from zoo.reporting.html import html
 
 pytestmark = pytest.mark.exhaustive
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -11,16 +11,18 @@ from hub import CONFIGS
 from safetensors.torch import load_file, save_file
 
 import zoo
-from zoo import SpecError, build, exchange, rename, yaml
-from zoo.builder import make
-from zoo.checkpoint import Family
+from zoo import SpecError, build
 from zoo.cli import main
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.runner import Trained, start_of
-from zoo.schema import schema
-from zoo.spec import Node
-from zoo.template import Matcher, Mismatch, Settings, fill, gathered, shortest
+from zoo.compare.comparison import read_comparison
+from zoo.compare.schema import schema
+from zoo.declare import yaml
+from zoo.declare.library import open_library
+from zoo.declare.spec import Node
+from zoo.execute.stages import Trained, start_of
+from zoo.interop import folders, tensor_names
+from zoo.interop.family import Family
+from zoo.interop.template import Matcher, Mismatch, Settings, fill, gathered, shortest
+from zoo.model.builder import make
 from zoo_plugins.tokenizer import Bpe
 
 LIBRARY = open_library()
@@ -28,7 +30,7 @@ SIZES = {"d_model": 24, "n_heads": 4, "n_layers": 3, "max_len": 32, "vocab_size"
 
 
 def family(name: str) -> Family:
-    return exchange.family(LIBRARY.registry, name)
+    return folders.family(LIBRARY.registry, name)
 
 
 def trained(model, sizes=None) -> Trained:
@@ -48,7 +50,7 @@ PLAIN_GPT2 = {"like": "gpt2-like", "embedding": "plain"}
 def folder(tmp_path) -> Path:
     """A small GPT-2 in the form of transformers."""
     path = tmp_path / "small"
-    exchange.give(family("gpt2"), trained(PLAIN_GPT2), path)
+    folders.give(family("gpt2"), trained(PLAIN_GPT2), path)
     return path
 
 
@@ -168,7 +170,7 @@ def numbered(*shapes) -> dict[str, torch.Tensor]:
 )
 def test_tensors_are_laid_out_and_taken_apart(rule, shapes, theirs):
     ours = numbered(*shapes)
-    (pair,) = rename.pairs(rename.read_rules(rule), ours)
+    (pair,) = tensor_names.pairs(tensor_names.read_rules(rule), ours)
     made = pair.join(ours, head_dim=2)
     assert made.tolist() == theirs
     again = pair.split(made, {name: x.shape for name, x in ours.items()}, head_dim=2)
@@ -177,7 +179,7 @@ def test_tensors_are_laid_out_and_taken_apart(rule, shapes, theirs):
 
 def test_experts_are_stacked_in_the_order_of_their_numbers():
     ours = {f"e.{i}.w": torch.full((1, 2), i) for i in (0, 10, 2, 1)}
-    (pair,) = rename.pairs(rename.read_rules("x = e.{e}.w"), ours)
+    (pair,) = tensor_names.pairs(tensor_names.read_rules("x = e.{e}.w"), ours)
     assert pair.join(ours, 1)[:, 0, 0].tolist() == [0, 1, 2, 10]
     assert torch.equal(
         pair.split(pair.join(ours, 1), {n: x.shape for n, x in ours.items()}, 1)["e.10.w"], ours["e.10.w"]
@@ -186,7 +188,7 @@ def test_experts_are_stacked_in_the_order_of_their_numbers():
 
 def test_a_tensor_of_another_size_is_told():
     ours = numbered((2, 3))
-    (pair,) = rename.pairs(rename.read_rules("x = a : T"), ours)
+    (pair,) = tensor_names.pairs(tensor_names.read_rules("x = a : T"), ours)
     with pytest.raises(ValueError, match=r"x is \[2, 3\]; it should be \[3, 2\]"):
         pair.split(torch.zeros(2, 3), {"a": torch.Size([2, 3])}, 1)
 
@@ -194,7 +196,7 @@ def test_a_tensor_of_another_size_is_told():
 @pytest.mark.parametrize("line", ["x", "= a", "x = a : twice", "x ="])
 def test_a_line_that_is_no_rule(line):
     with pytest.raises(ValueError, match="is no rule"):
-        rename.read_rules(line)
+        tensor_names.read_rules(line)
 
 
 # Tables
@@ -285,8 +287,8 @@ def same(a, b) -> bool:
 
 
 def imported(path: Path, name: str | None = None):
-    taken = exchange.take(exchange.look(path), LIBRARY, name)
-    return exchange.load(taken, LIBRARY.registry)
+    taken = folders.take(folders.look(path), LIBRARY, name)
+    return folders.load(taken, LIBRARY.registry)
 
 
 def test_the_family_is_that_of_the_folder(folder):
@@ -299,10 +301,10 @@ def test_reserved_tokens_come_from_the_tokenizer_where_the_configuration_is_sile
     (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": tokens}))
     named = {"mask_token": "[MASK]", "pad_token": {"content": "[PAD]"}, "unk_token": "[UNK]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(named))
-    sizes = exchange.take(exchange.look(folder), LIBRARY).sizes
+    sizes = folders.take(folders.look(folder), LIBRARY).sizes
     assert (sizes["mask"], sizes["pad"], sizes["eos"]) == (9, 0, 2)
     edited(folder, pad_token_id=None)
-    assert exchange.take(exchange.look(folder), LIBRARY).sizes["pad"] == 7
+    assert folders.take(folders.look(folder), LIBRARY).sizes["pad"] == 7
 
 
 def test_one_file_with_its_configuration_beside_it(folder):
@@ -441,13 +443,13 @@ def test_layers_that_should_come_first_and_do_not():
 def test_an_ffn_that_is_wider_in_some_layers_is_told(tmp_path):
     widths = [{"name": "swiglu", "d_ff": 32}, {"name": "swiglu", "d_ff": 48}]
     with pytest.raises(SpecError, match=r"decoder.layers.1.ffn.down.weight is \[24, 48\]; llama has \[24, 32\]"):
-        exchange.give(family("llama"), trained({**PLAIN_LLAMA, "ffn": widths}), tmp_path)
+        folders.give(family("llama"), trained({**PLAIN_LLAMA, "ffn": widths}), tmp_path)
 
 
 def test_a_kernel_that_has_weights_of_its_own_is_told(tmp_path):
     run = trained({**PLAIN_GPT2, "kernel": "additive"})
     with pytest.raises(SpecError, match="gpt2 has no name for the model's decoder.layers.0.attention.kernel"):
-        exchange.give(family("gpt2"), run, tmp_path)
+        folders.give(family("gpt2"), run, tmp_path)
 
 
 def test_names_do_not_matter_where_the_part_is_the_same():
@@ -474,7 +476,7 @@ def test_the_command_finds_the_family(folder, tmp_path):
 @pytest.fixture
 def start(folder, tmp_path) -> Path:
     """A file that includes an imported model and compares it with a changed one."""
-    exchange.write(exchange.take(exchange.look(folder), LIBRARY), exchange.look(folder), tmp_path / "mine")
+    folders.write(folders.take(folders.look(folder), LIBRARY), folders.look(folder), tmp_path / "mine")
     file = tmp_path / "file.yaml"
     file.write_text(
         "include: [mine/model.yaml]\n"

@@ -17,13 +17,13 @@ from test_compare import comparison
 from written import faults, write
 
 import zoo
-from zoo import report
+from zoo import reporting
 from zoo.claims import FIGURES, KEYS, Claim
-from zoo.compare import read_comparison
-from zoo.library import open_library, own_registry
-from zoo.report.claims import _word, found, signed
-from zoo.runner import write_comparison
-from zoo.schema import schema
+from zoo.compare.comparison import read_comparison
+from zoo.compare.schema import schema
+from zoo.declare.library import open_library, own_registry
+from zoo.execute.stages import write_comparison
+from zoo.reporting.claims import _word, found, signed
 from zoo.statistics import interval
 from zoo.yaml import dump
 
@@ -245,44 +245,44 @@ def positions(tmp_path):
 
 
 def test_probes_are_columns_after_the_test_score(positions, tmp_path):
-    head, _, *rows = markdown_rows(report.markdown(positions))
+    head, _, *rows = markdown_rows(reporting.markdown(positions))
     assert head[head.index("test bpb") + 1] == "x2 bpb"
     cells = {row[0]: row[head.index("x2 bpb")] for row in rows[:2]}
     assert cells["a"] == "0.905 ± 0.007 (2 of 3 seeds)" and cells["b"] == "1.003 ± 0.015"
-    assert "The same tokens in windows of 8 (x2)." in report.markdown(positions)
-    for form in (report.plain, report.markdown, report.html, report.latex, lambda t: shown(t, 200)):
+    assert "The same tokens in windows of 8 (x2)." in reporting.markdown(positions)
+    for form in (reporting.plain, reporting.markdown, reporting.html, reporting.latex, lambda t: shown(t, 200)):
         assert "x2 bpb" in form(positions) and "The same tokens in windows" in form(positions)
-    head, a, _ = report.csv(positions).splitlines()
+    head, a, _ = reporting.csv(positions).splitlines()
     row = dict(zip(head.split(","), a.split(","), strict=True))
     assert (float(row["probe_x2_mean"]), row["probe_x2_n"]) == (pytest.approx(0.905), "2")
-    [first, _] = json.loads(report.json(positions))["rows"]
+    [first, _] = json.loads(reporting.json(positions))["rows"]
     assert first["probes"]["x2"] == {"mean": pytest.approx(0.905), "sd": pytest.approx(0.01 / 2**0.5), "n": 2}
     assert [each["probes"] for each in first["runs"]] == [{"x2": {"bpb": 0.9}}, {"x2": {"bpb": 0.91}}, {"x2": {}}]
 
 
 def test_a_table_without_probes_and_claims_says_nothing_of_them(tmp_path):
     given = table(tmp_path, {"a": scores(1.0, 2.0)})
-    for form in (report.plain, report.markdown, report.html, lambda t: shown(t, 200)):
+    for form in (reporting.plain, reporting.markdown, reporting.html, lambda t: shown(t, 200)):
         assert "Claims" not in form(given) and "x2 bpb" not in form(given)
-    assert "probe" not in report.csv(given) and json.loads(report.json(given))["claims"] == []
+    assert "probe" not in reporting.csv(given) and json.loads(reporting.json(given))["claims"] == []
 
 
 def test_every_form_shows_what_was_claimed_and_found(positions):
-    for form in (report.plain, report.markdown, report.html, lambda t: shown(t, 200)):
+    for form in (reporting.plain, reporting.markdown, reporting.html, lambda t: shown(t, 200)):
         text = " ".join(form(positions).split())
         assert "2 reproduced, 1 not reproduced, 1 cannot tell." in text
         assert "of 3, 0.15 may be expected to miss it by chance" in text
         for said in ("a is better than b in bpb on x2", "Press et al. 2022", "without 1 of 3 pairs (no bpb on x2)"):
             assert said in text
-    assert 'id="part-claims"' in report.html(positions) and "What was claimed, and what came out" in report.html(
+    assert 'id="part-claims"' in reporting.html(positions) and "What was claimed, and what came out" in reporting.html(
         positions
     )
-    assert "a \\| b \\<i>" in report.markdown(positions) and "a | b &lt;i&gt;" in report.html(positions)
-    assert "Claim: a is better than b in bpb on x2 (Press et al. 2022" in report.latex(positions)
+    assert "a \\| b \\<i>" in reporting.markdown(positions) and "a | b &lt;i&gt;" in reporting.html(positions)
+    assert "Claim: a is better than b in bpb on x2 (Press et al. 2022" in reporting.latex(positions)
 
 
 def test_json_holds_every_figure(positions):
-    first, second, third, fourth = json.loads(report.json(positions))["claims"]
+    first, second, third, fourth = json.loads(reporting.json(positions))["claims"]
     own = stats.ttest_1samp([-0.1, -0.11], 0).confidence_interval(0.95)
     assert (first["low"], first["high"]) == (pytest.approx(own.low), pytest.approx(own.high))
     assert {key: first[key] for key in ("row", "is", "than", "on", "of", "better", "n", "planned", "missing")} == {
@@ -298,14 +298,14 @@ def test_json_holds_every_figure(positions):
 
 def test_what_was_written_by_an_earlier_version_is_read(tmp_path):
     folder(tmp_path, {"a": scores(1.0)})
-    assert report.read(tmp_path, "sweep").claims == () == report.read(tmp_path, "sweep").notes
+    assert reporting.read(tmp_path, "sweep").claims == () == reporting.read(tmp_path, "sweep").notes
 
 
 @pytest.mark.parametrize("spoiled", [{"row": "c"}, {"is": "bigger"}, {"surprise": 1}])
 def test_a_record_that_was_spoiled_by_hand_is_one_fault(tmp_path, spoiled):
     folder(tmp_path, {"a": scores(1.0), "b": scores(2.0)}, claims=[claim().record() | spoiled])
     with pytest.raises(zoo.SpecError, match="comparison.json cannot be read"):
-        report.read(tmp_path, "sweep")
+        reporting.read(tmp_path, "sweep")
 
 
 def test_all_claims_on_one_page(positions, tmp_path):
@@ -313,7 +313,7 @@ def test_all_claims_on_one_page(positions, tmp_path):
     folder(tmp_path, same, name="silent")
     folder(tmp_path, same, name="an other", claims=[claim("same", most=0.9).record()])
     console = Console(file=(tmp_path / "shown").open("w+"))
-    assert report.main(tmp_path, [], "claims", console) == 0
+    assert reporting.main(tmp_path, [], "claims", console) == 0
     text = (tmp_path / "claims.md").read_text()
     console.file.seek(0)
     assert console.file.read() == text
@@ -326,12 +326,12 @@ def test_all_claims_on_one_page(positions, tmp_path):
         for t in line.children or ()
         if t.type == "link_open"
     }
-    assert links == {"sweep/report.md", "an%20other/report.md"}
+    assert links == {"sweep/reporting.md", "an%20other/reporting.md"}
     assert "of 4, 0.2 may" in text
-    report.main(tmp_path, ["sweep"], "claims", console)
+    reporting.main(tmp_path, ["sweep"], "claims", console)
     assert "an other" not in (tmp_path / "claims.md").read_text()
     with pytest.raises(zoo.SpecError, match="there are no claims in silent"):
-        report.main(tmp_path, ["silent"], "claims", console)
+        reporting.main(tmp_path, ["silent"], "claims", console)
 
 
 def test_large_numbers_have_no_decimals():
@@ -494,7 +494,7 @@ def test_claims_change_no_run_and_reach_the_record(tmp_path):
         "The same tokens of test, the last 8 of each window, are scored in windows of 16 (x1), 32 (x2) and 64 (x4) tokens; "
         "16 were trained on"
     ]
-    assert report.read(tmp_path / "runs", "c").claims == read_comparison(open_library(claimed), "c").claims
+    assert reporting.read(tmp_path / "runs", "c").claims == read_comparison(open_library(claimed), "c").claims
 
 
 def test_the_schema_knows_claims():

@@ -14,7 +14,7 @@ from zoo.cli import COMMANDS, main
 BAD = "plugin 'bad' (zoo-bad 0.9) failed to load: ModuleNotFoundError: No module named 'zoo_nowhere'\n"
 
 
-HEAVY = ("torch", "numpy", "scipy", "pydantic", "zoo.spec", "zoo.parts", "zoo_plugins.position", "rich", "matplotlib")
+HEAVY = ("torch", "numpy", "scipy", "pydantic", "zoo.declare.spec", "zoo.parts", "zoo_plugins.position", "rich", "matplotlib")
 SAY_HEAVY = f"import sys; print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
 
 

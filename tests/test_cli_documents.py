@@ -14,15 +14,15 @@ from click.testing import CliRunner
 from torch.utils._python_dispatch import TorchDispatchMode
 from written import shortened, write
 
-from zoo.builder import sketch
+from zoo import numbers
 from zoo.cli import main
-from zoo.compare import read_comparison
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.declare.yaml import load, load_file
 from zoo.hooks import SLOTS
-from zoo.library import open_library
-from zoo.plan import cost
+from zoo.model.builder import sketch
+from zoo.model.cost import cost
 from zoo.registry import discover
-from zoo.report import units
-from zoo.yaml import load, load_file
 
 ROOT = Path(__file__).parents[1]
 REGISTRY = ROOT / "registry.yaml"
@@ -459,7 +459,7 @@ def test_the_plan_of_a_comparison(tmp_path):
     assert float(cells[8]) == pytest.approx(1000 * 32 * 64 / task.train_tokens, abs=0.05)
     run = read_comparison(open_library(path), "c").rows[0].runs[0]
     row = cost(sketch(run.model, run.sized(task)), task).flops_per_token * 64
-    assert runs.startswith(f"4 runs, {units.flops(3 * row * 32 * 1000 * 3)} FLOPs: three forward passes")
+    assert runs.startswith(f"4 runs, {numbers.flops(3 * row * 32 * 1000 * 3)} FLOPs: three forward passes")
     assert warning.startswith("more than 5 epochs")
 
 
@@ -478,7 +478,7 @@ def test_data_that_cannot_serve_is_a_fault_with_a_place(tmp_path):
 @pytest.mark.parametrize("arguments", [["report"], ["report", "c"], ["report", "--format", "json"], ["--help"]])
 def test_torch_is_not_imported(tmp_path, arguments):
     """Nor for a table: it is drawn from the folders of the runs."""
-    from zoo.runner import write_comparison
+    from zoo.execute.stages import write_comparison
 
     library = open_library(file_of(tmp_path))
     write_comparison(read_comparison(library, "c"), library, tmp_path / "runs", "a.yaml")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from click.testing import CliRunner
 
 from zoo.cli import main
-from zoo.compare import read_comparison
-from zoo.library import open_library
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
 
 TINY = """
 comparisons:

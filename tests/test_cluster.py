@@ -12,8 +12,8 @@ from test_pool import HERE, go, jobs, once_running, wait_for
 
 from zoo import SpecError
 from zoo.cli import main
-from zoo.cluster import cluster, fits
-from zoo.pool import exit_code
+from zoo.execute.engines.ray import cluster, fits
+from zoo.execute.pool import exit_code
 
 ACTING = [str(HERE / "acting.py")]
 

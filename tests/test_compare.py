@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from written import faults, write
 
 from zoo.cli import main
-from zoo.compare import read_comparison, read_run
+from zoo.compare.comparison import read_comparison, read_run
+from zoo.declare.library import open_library, own_registry
+from zoo.declare.yaml import dump
+from zoo.execute.stages import materialise, record, reopen, write_comparison
 from zoo.hooks import Variant
-from zoo.library import open_library, own_registry
 from zoo.parts import Position
 from zoo.registry import Entry, Registry
-from zoo.runner import materialise, record, reopen, write_comparison
-from zoo.yaml import dump
 
 SHAPE = "{d_model: 16, n_heads: 2, n_layers: 2, max_len: 32}"
 BASE = f"""

@@ -11,14 +11,15 @@ from functools import cache
 import pytest
 import torch
 
-from zoo import SpecError, build, signature
+from zoo import SpecError, build
+from zoo.declare import signature
+from zoo.declare.yaml import load
+from zoo.model.stack import Layer, Stack
 from zoo.parts import Absent, Kernel, Shape
 from zoo.parts import doors as opened
 from zoo.registry import discover
-from zoo.stack import Layer, Stack
 from zoo.testing import CHECKS, SHAPES, Case, check_model
 from zoo.testing.case import gradient, mean_nll
-from zoo.yaml import load
 
 REGISTRY = discover(plugins=False)
 SLOTS = ("architecture", "position", "norm", "residual", "ffn", "attention", "kernel", "embedding", "head")

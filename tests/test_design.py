@@ -8,12 +8,12 @@ import pytest
 from test_compare import comparison
 from written import faults, write
 
-from zoo import report
-from zoo.compare import read_comparison
-from zoo.design import Conditions, grid, leave_one_out, one_at_a_time, pairwise
-from zoo.estimate import table
-from zoo.library import open_library
-from zoo.runner import write_comparison
+from zoo import reporting
+from zoo.compare.comparison import read_comparison
+from zoo.compare.design import Conditions, grid, leave_one_out, one_at_a_time, pairwise
+from zoo.declare.library import open_library
+from zoo.execute.estimate import table
+from zoo.execute.stages import write_comparison
 
 ANY = Conditions()
 
@@ -134,7 +134,7 @@ def test_a_refused_combination_is_a_row_with_its_reason(tmp_path):
     assert last["refused"] == refused.reason and last["runs"] == []
     assert last["cell"] == {"attention": "lstm", "position": "alibi"}
     assert f"refused: lstm, alibi: {refused.reason}" in table(found, library).splitlines()
-    row = next(row for row in report.read(tmp_path / "runs", "c").rows if row.name == "lstm, alibi")
+    row = next(row for row in reporting.read(tmp_path / "runs", "c").rows if row.name == "lstm, alibi")
     assert (row.status, row.reason) == ("refused", refused.reason)
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import zoo
-from zoo import measure
-from zoo.runner import reopen
+from zoo.execute.stages import reopen
 from zoo.runs import parse
+from zoo.train import metrics
 
 TINY = """
 plugins: [./fails.py]
@@ -193,7 +193,7 @@ def test_what_is_loaded_scores_what_was_recorded(home, good, monkeypatch):
     task = run.make_task()
     task.prepare()
     for split in ("dev", "test"):
-        scores = measure.evaluate(model, task, split)
+        scores = metrics.evaluate(model, task, split)
         assert scores == pytest.approx(found["metrics"][split], rel=1e-5)
     assert found["metrics"]["dev"] == found["best"]["dev"]
 

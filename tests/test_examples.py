@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.report.column import flat
-from zoo.report.formats import escape
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.reporting.column import flat
+from zoo.reporting.formats import escape
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -10,8 +10,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from zoo import build
+from zoo.declare.shape import Shape
 from zoo.parts import Absent, OutLinear
-from zoo.shape import Shape
 from zoo_plugins.ffn import ACTIVATIONS, Gated, Plain, hidden_width, nothing
 
 SHAPE = Shape(d_model=12, n_heads=3)

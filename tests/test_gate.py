@@ -17,9 +17,9 @@ from scipy import stats
 from tabled import BPB, folder, markdown_rows, run, shown, table, write
 
 import zoo
-from zoo import report
+from zoo import reporting
 from zoo.cli import main
-from zoo.report import baseline, ci
+from zoo.reporting import baseline, ci
 
 NOISE = [0.02, -0.01, 0.015, -0.02, 0.01, 0.0, -0.015, 0.005]  # larger between seeds than what is looked for
 SEEDS = [2.0, 2.4, 1.8, 2.2, 2.6, 1.9, 2.1, 2.3]
@@ -32,15 +32,15 @@ def rows(shift: float = 0.0, name: str = "a", seeds=range(8), **parts) -> dict:
     return {name: [run(s, SEEDS[s] + shift + noise[s], **parts) for s in seeds]}
 
 
-def held(tmp_path, then: dict, now: dict, fail_on="regression", threshold=None, **document) -> report.Table:
+def held(tmp_path, then: dict, now: dict, fail_on="regression", threshold=None, **document) -> reporting.Table:
     """The table of `now`, held against a baseline file made of `then`."""
-    report.keep(table(tmp_path / "then", then, **document), tmp_path / "base.json")
+    reporting.keep(table(tmp_path / "then", then, **document), tmp_path / "base.json")
     given = {"sweep": table(tmp_path / "now", now, **document)}
-    asked = report.Against(tmp_path / "base.json", fail_on, threshold)
-    return report.judged(given, asked, tmp_path / "now")["sweep"]
+    asked = reporting.Against(tmp_path / "base.json", fail_on, threshold)
+    return reporting.judged(given, asked, tmp_path / "now")["sweep"]
 
 
-def became(given: report.Table) -> dict[str, str]:
+def became(given: reporting.Table) -> dict[str, str]:
     return {change.name: change.kind for change in given.gate.changes}
 
 
@@ -90,7 +90,7 @@ def test_a_regression_is_beyond_its_interval(tmp_path):
     noisy = {"a": [run(s, SEEDS[s] + (1.0 if s < 2 else -0.05)) for s in range(8)]}
     given = held(tmp_path, rows(), noisy, threshold=0.01)
     assert became(given) == {"a": "cannot tell"} and "cannot tell: run" in str(given.gate.changes[0])
-    assert [held(tmp_path, rows(), noisy, on, 0.01).gate.code for on in report.FAIL_ON] == [0, 1, 0]
+    assert [held(tmp_path, rows(), noisy, on, 0.01).gate.code for on in reporting.FAIL_ON] == [0, 1, 0]
 
 
 def test_the_threshold_is_stated_and_where_it_comes_from(tmp_path):
@@ -134,7 +134,7 @@ def test_rows_come_and_go_by_name(tmp_path):
         "new: new.",
     ] and given.gate.lines[2].startswith("a: no difference")  # fmt: skip
     assert given.gate.summary == "no regression, 1 row gone"
-    assert [held(tmp_path, then, now, on).gate.code for on in report.FAIL_ON] == [0, 1, 0]
+    assert [held(tmp_path, then, now, on).gate.code for on in reporting.FAIL_ON] == [0, 1, 0]
 
 
 def test_a_run_that_failed_or_is_missing_is_another_code(tmp_path):
@@ -193,7 +193,7 @@ def test_the_worst_comes_first(tmp_path):
 
 
 def test_what_cannot_be_compared_is_refused_with_all_reasons(tmp_path):
-    report.keep(table(tmp_path / "then", rows() | rows(name="b")), tmp_path / "base.json")
+    reporting.keep(table(tmp_path / "then", rows() | rows(name="b")), tmp_path / "base.json")
     other = {"data": {"sha256": "0" * 64}}
     folder(tmp_path / "now", rows(**other) | rows(name="b", **other), task="another", metric=HIGHER)
     code, text = told("report", "--out", tmp_path / "now", "--baseline", tmp_path / "base.json")
@@ -278,16 +278,16 @@ def test_the_command_and_its_codes(tmp_path):
         (["--baseline", "{base}", "--threshold", "-1"], "-1 should be a number from 0 up"),
         (["--baseline", "{base}", "--fail-on", "always"], "'always' is not one of"),
         (["--baseline", "{out}"], "is this comparison's own report"),
-        (["--baseline", "{out}/../out/sweep/../sweep/report.json"], "is this comparison's own report"),
+        (["--baseline", "{out}/../out/sweep/../sweep/reporting.json"], "is this comparison's own report"),
         (["--baseline", "{out}/sweep/comparison.json"], "could not compare reports"),
         (["--baseline", "{base}", "sweep", "two"], "holds one comparison, and not 2"),
-        (["--baseline", "{empty}"], "holds no earlier report of 'sweep' (looked for sweep/report.json, sweep.json"),
+        (["--baseline", "{empty}"], "holds no earlier report of 'sweep' (looked for sweep/reporting.json, sweep.json"),
     ],
 )
 def test_bad_input_is_code_2(tmp_path, words, said):
     out, base, empty = tmp_path / "out", tmp_path / "base.json", tmp_path / "empty"
-    report.keep(table(out, rows()), base)
-    report.write(report.read(out, "sweep"), out / "sweep", say=lambda line: None)
+    reporting.keep(table(out, rows()), base)
+    reporting.write(reporting.read(out, "sweep"), out / "sweep", say=lambda line: None)
     empty.mkdir()
     code, text = told("report", "--out", out, *(word.format(out=out, base=base, empty=empty) for word in words))
     assert code == 2 and said in " ".join(text.split()) and "Traceback" not in text
@@ -304,7 +304,7 @@ def test_a_file_that_is_no_baseline(tmp_path, text):
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "null", '"x"', "1e999"])
 def test_a_score_that_is_none(tmp_path, score):
-    report.keep(table(tmp_path, rows()), tmp_path / "base.json")
+    reporting.keep(table(tmp_path, rows()), tmp_path / "base.json")
     text = (tmp_path / "base.json").read_text().replace('"0": 2.0', f'"0": {score}')
     write(tmp_path / "base.json", text)
     with pytest.raises(zoo.SpecError, match="is no report to compare to"):
@@ -319,7 +319,7 @@ def test_the_file_is_the_same_whatever_the_order(tmp_path):
         name: [(record | {"train": {"seconds": 9.0}}, curve) for record, curve in runs] for name, runs in two.items()
     }
     for name, given in {"one": one, "two": two, "slow": slow}.items():
-        report.keep(table(tmp_path / name, given), tmp_path / f"{name}.json")
+        reporting.keep(table(tmp_path / name, given), tmp_path / f"{name}.json")
     texts = {name: (tmp_path / f"{name}.json").read_text() for name in ("one", "two", "slow")}
     assert texts["one"] == texts["two"] == texts["slow"]
     document = json.loads(texts["one"], parse_constant=pytest.fail)
@@ -342,8 +342,8 @@ def test_an_incomplete_table_is_no_baseline_unless_asked_for(tmp_path):
 
 def test_a_report_is_a_baseline_too(tmp_path):
     given = table(tmp_path / "then", rows(**spec()) | rows(name="b"))
-    write(tmp_path / "report.json", report.json(given))
-    report.keep(given, tmp_path / "base.json")
+    write(tmp_path / "report.json", reporting.json(given))
+    reporting.keep(given, tmp_path / "base.json")
     one, two = (baseline.load(tmp_path / name) for name in ("report.json", "base.json"))
     assert one.rows == two.rows and one.metric == two.metric
 
@@ -352,7 +352,7 @@ NAMES = ["a|b", "<b>&amp;", "x]]>y", '"q"', "'s'", "@someone", "see #12", "GH-7"
          "a\x00\x1bb", "\ufffe\uffff", "two\nlines", "--opt", "-1", "café ± …", "<!-- x -->", "a__b__"]  # fmt: skip
 
 
-def hostile(tmp_path, *, gated=True) -> report.Table:
+def hostile(tmp_path, *, gated=True) -> reporting.Table:
     then = {name: rows()["a"] for name in NAMES}
     now = {name: rows(0.3 if number % 2 else 0.0)["a"] for number, name in enumerate(NAMES)}
     now |= {NAMES[0]: [run(0, None, "failed", reason="<x> & ]]>\x00 @you")]}
@@ -362,7 +362,7 @@ def hostile(tmp_path, *, gated=True) -> report.Table:
 @pytest.mark.parametrize("gated", [True, False])
 def test_junit_is_xml_with_a_case_for_each_row(tmp_path, gated):
     given = hostile(tmp_path, gated=gated)
-    root = ElementTree.fromstring(report.FORMATS["junit"](given))
+    root = ElementTree.fromstring(reporting.FORMATS["junit"](given))
     [suite] = root
     cases = {case.get("name"): case for case in suite}
     assert len(cases) == len(NAMES) and {"<b>&amp;", "x]]>y", "ab", "\ufffd\ufffd", "two lines"} <= set(cases)
@@ -383,7 +383,7 @@ def test_junit_says_what_cannot_be_told(tmp_path):
     for fail_on, kind in {"regression": "skipped", "unclear": "failure", "never": "skipped"}.items():
         now = rows(0.3, seeds=few)
         given = held(tmp_path, rows(seeds=few) | rows(name="gone", seeds=few), now | {"no": "refused"}, fail_on)
-        suite = ElementTree.fromstring(report.FORMATS["junit"](given))[0]
+        suite = ElementTree.fromstring(reporting.FORMATS["junit"](given))[0]
         assert [(case.get("name"), case[0].tag) for case in suite] == [
             ("a", kind), ("no", "skipped"), ("gone", kind),
         ]  # fmt: skip
@@ -391,7 +391,7 @@ def test_junit_says_what_cannot_be_told(tmp_path):
 
 def test_a_summary_shows_names_and_calls_nobody(tmp_path):
     given = hostile(tmp_path)
-    text = report.FORMATS["github"](given)
+    text = reporting.FORMATS["github"](given)
     lines = markdown_rows(text)
     assert len(lines) == len(NAMES) + 2 and {len(line) for line in lines} == {len(lines[0])}
     assert not re.search(r"[@#]\w", text) and "GH-7" not in text
@@ -404,15 +404,15 @@ def test_a_summary_shows_names_and_calls_nobody(tmp_path):
 def test_a_long_summary_is_cut_and_says_so(tmp_path, form, limit):
     many = {f"row {number} {'ä' * 400}": [run(0, 2.0)] for number in range(900)}
     given = table(tmp_path, many)
-    text = report.FORMATS[form](given)
-    assert len(report.markdown(given).encode()) > limit >= len(text.encode()) > 0.95 * limit
-    assert text.endswith("**Cut here**, for no more is shown in this place; `report.md` has all of it.\n")
+    text = reporting.FORMATS[form](given)
+    assert len(reporting.markdown(given).encode()) > limit >= len(text.encode()) > 0.95 * limit
+    assert text.endswith("**Cut here**, for no more is shown in this place; `reporting.md` has all of it.\n")
     assert text.rpartition("\n\n**Cut")[0].endswith("|")
     assert ci.cut("short", 100) == "short" and ci.cut("é" * 200, 300).encode().decode().endswith("of it.\n")
 
 
 def test_latex_escapes_what_tex_reads(tmp_path):
-    text = report.FORMATS["latex"](hostile(tmp_path))
+    text = reporting.FORMATS["latex"](hostile(tmp_path))
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")].splitlines()[1:]
     width = len(re.search(r"begin\{tabular\}\{([lr]+)\}", text)[1])
     assert len(body) == len(NAMES)
@@ -426,7 +426,7 @@ def test_latex_escapes_what_tex_reads(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_latex_compiles(tmp_path):
-    body = report.FORMATS["latex"](hostile(tmp_path)).replace("\ufffe\uffff", "")
+    body = reporting.FORMATS["latex"](hostile(tmp_path)).replace("\ufffe\uffff", "")
     write(
         tmp_path / "t.tex",
         f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{body}\\end{{document}}",
@@ -440,37 +440,37 @@ def test_latex_compiles(tmp_path):
 )
 def test_the_badge_says_how_it_stands(tmp_path, shift, message, colour):
     given = held(tmp_path, rows(), rows(shift))
-    endpoint = json.loads(report.FORMATS["shields"](given))
+    endpoint = json.loads(reporting.FORMATS["shields"](given))
     assert endpoint == {"schemaVersion": 1, "label": "zoo", "message": message, "color": colour, "isError": shift > 0}
-    picture = ElementTree.fromstring(report.FORMATS["badge"](given))
-    assert picture.get("aria-label") == f"zoo sweep: {message}" and f"#{colour}" in report.FORMATS["badge"](given)
-    assert len(report.FORMATS["badge"](given)) < 1024
+    picture = ElementTree.fromstring(reporting.FORMATS["badge"](given))
+    assert picture.get("aria-label") == f"zoo sweep: {message}" and f"#{colour}" in reporting.FORMATS["badge"](given)
+    assert len(reporting.FORMATS["badge"](given)) < 1024
 
 
 def test_a_badge_of_no_baseline_counts_runs(tmp_path):
     given = table(tmp_path, {'"><script>': [run(0, 1.0), None]}, name='x"><script>')
-    assert json.loads(report.FORMATS["shields"](given))["message"] == "1 of 2 runs done"
-    assert "<script>" not in report.FORMATS["badge"](given)
+    assert json.loads(reporting.FORMATS["shields"](given))["message"] == "1 of 2 runs done"
+    assert "<script>" not in reporting.FORMATS["badge"](given)
     assert (
-        ElementTree.fromstring(report.FORMATS["badge"](given)).get("aria-label") == 'zoo x"><script>: 1 of 2 runs done'
+        ElementTree.fromstring(reporting.FORMATS["badge"](given)).get("aria-label") == 'zoo x"><script>: 1 of 2 runs done'
     )
 
 
 def test_every_form_says_how_the_table_stands(tmp_path):
     given = held(tmp_path, rows(), rows(0.1))
     said = "worse by 0.100 bpb, beyond the threshold of 0.022"
-    assert said in shown(given, 200) and said in report.plain(given) and said in report.markdown(given)
-    assert said in report.FORMATS["latex"](given) and said in report.FORMATS["junit"](given)
-    assert report.csv(given).splitlines()[0].endswith(",earlier") and report.csv(given).splitlines()[1].endswith(
+    assert said in shown(given, 200) and said in reporting.plain(given) and said in reporting.markdown(given)
+    assert said in reporting.FORMATS["latex"](given) and said in reporting.FORMATS["junit"](given)
+    assert reporting.csv(given).splitlines()[0].endswith(",earlier") and reporting.csv(given).splitlines()[1].endswith(
         ",regression"
     )
-    earlier = json.loads(report.json(given))["earlier"]
+    earlier = json.loads(reporting.json(given))["earlier"]
     assert (earlier["code"], earlier["threshold"], earlier["rows"][0]["became"]) == (
         1,
         pytest.approx(0.021625),
         "regression",
     )
-    assert json.loads(report.json(table(tmp_path / "x", rows())))["earlier"] is None
+    assert json.loads(reporting.json(table(tmp_path / "x", rows())))["earlier"] is None
 
 
 def test_forms_that_are_one_document_take_one_comparison(tmp_path):
@@ -478,8 +478,8 @@ def test_forms_that_are_one_document_take_one_comparison(tmp_path):
     folder(tmp_path, rows(), name="two")
     console = Console(file=io.StringIO())
     with pytest.raises(zoo.SpecError, match="junit is one document for one comparison; name one of one, two"):
-        report.main(tmp_path, [], "junit", console)
-    report.main(tmp_path, ["two"], "junit", console)
+        reporting.main(tmp_path, [], "junit", console)
+    reporting.main(tmp_path, ["two"], "junit", console)
     assert ElementTree.fromstring(console.file.getvalue())[0].get("name") == "two"
 
 

@@ -12,8 +12,8 @@ from models import POSITIONS, built, ids
 from torch import nn
 from torch.testing import assert_close
 
-from zoo.generate import generate, greedy, sample
 from zoo.parts import Shape
+from zoo.parts.generate import generate, greedy, sample
 
 
 def written_without_a_cache(model, prefix, n, choose):

@@ -10,15 +10,15 @@ from test_compare import BASE, comparison
 from test_tune import document, opened, score
 from written import faults, write
 
-from zoo import report
+from zoo import reporting
 from zoo.cli import main
-from zoo.compare import warnings
-from zoo.halving import most
-from zoo.merge import merge, missing
-from zoo.report.table import ordinal
-from zoo.runner import stages, write_comparison, write_trials
-from zoo.search import Halving
-from zoo.shard import Shard
+from zoo.compare.comparison import warnings
+from zoo.compare.halving import most
+from zoo.compare.tuning_rules import Halving
+from zoo.execute.merge import merge, missing
+from zoo.execute.shard import Shard
+from zoo.execute.stages import stages, write_comparison, write_trials
+from zoo.reporting.table import ordinal
 
 NAMES = "relu gelu relu2 swiglu geglu reglu glu".split()
 DEV = dict(zip(NAMES, (0.1, 0.7, 0.4, 0.6, 0.5, 0.3, 0.2), strict=True))
@@ -98,7 +98,7 @@ def test_a_row_without_a_score_goes_whatever_it_was(tmp_path, status):
 
     _, second, last = go(tmp_path, end)
     assert names(second) == ["relu · round 2", "gelu · round 2", "geglu · round 2"]
-    table = report.read(tmp_path / "runs", "c")
+    table = reporting.read(tmp_path / "runs", "c")
     row = next(row for row in table.rows if row.name == "swiglu")
     assert (row.status, row.reason) == ("dropped after 2 steps", f"{status}: for a reason")
 
@@ -145,8 +145,8 @@ def test_two_shards_drop_what_one_machine_drops(tmp_path):
 
 def test_a_dropped_row_is_an_outcome_and_no_number(tmp_path):
     go(tmp_path)
-    table = report.read(tmp_path / "runs", "c")
-    text = report.markdown(table)
+    table = reporting.read(tmp_path / "runs", "c")
+    text = reporting.markdown(table)
     status = {line[0]: line[-1] for line in markdown_rows(text)[2:]}
     assert status == {
         "relu": "2/2 done", "gelu": "2/2 done", "swiglu": "dropped after 6 steps: 2nd of 2 on dev",
@@ -160,18 +160,18 @@ def test_a_dropped_row_is_an_outcome_and_no_number(tmp_path):
         "Each round is a run of its own with seed 1000. This favours variants that learn fast. Verdicts are on the rows "
         "that are left, and corrected over these alone; the 5 dropped are not shown to be worse."
     ) in text
-    found = json.loads(report.json(table))
+    found = json.loads(reporting.json(table))
     assert {row["name"]: row["halving"]["dropped"] for row in found["rows"]} == {
         name: name not in ("relu", "gelu") for name in NAMES
     }
-    assert "dropped after 6 steps" in report.html(table) and "<skipped" in report.FORMATS["junit"](table)
+    assert "dropped after 6 steps" in reporting.html(table) and "<skipped" in reporting.FORMATS["junit"](table)
 
 
 def test_slots_are_not_averaged_over_what_is_left(tmp_path):
     body = BODY.replace("vary: {", "vary: {norm: [rmsnorm, layernorm], ").replace("baseline: relu\n", "")
     go(tmp_path, lambda job: score(job.run, len(job.name) / 100), body)
-    assert "No slot is averaged over others: which settings are left was decided by their scores." in report.markdown(
-        report.read(tmp_path / "runs", "c")
+    assert "No slot is averaged over others: which settings are left was decided by their scores." in reporting.markdown(
+        reporting.read(tmp_path / "runs", "c")
     )
 
 

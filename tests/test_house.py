@@ -16,9 +16,9 @@ from zoo.registry import discover
 ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "zoo").rglob("*.py"))
 OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
-TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").rglob("*") if path.is_file())
+TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").glob("*/*") if path.suffix != ".pyc")
 TABLES = sorted((ROOT / "plugins" / "checkpoints").glob("*.yaml"))
-PAGE = sorted((ROOT / "zoo" / "report").glob("page.*"))
+PAGE = sorted((ROOT / "zoo" / "reporting").glob("page.*"))
 BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(
@@ -114,7 +114,7 @@ def test_every_variant_has_a_summary(entry):
         assert year == "20" + yy and 1 <= int(month) <= 12 and len(serial) == (5 if int(yy) >= 15 else 4)
 
 
-@pytest.mark.parametrize("module", ["zoo", "zoo_plugins", "zoo.registry", "zoo.yaml", "zoo.cli", "zoo.report"])
+@pytest.mark.parametrize("module", ["zoo", "zoo_plugins", "zoo.registry", "zoo.declare.yaml", "zoo.cli", "zoo.reporting"])
 def test_imports_without_torch(module):
     code = f"import {module}, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,13 +12,13 @@ from html.parser import HTMLParser
 import pytest
 from tabled import folder, run, table
 
-from zoo import report
-from zoo.library import open_library
-from zoo.report.formats import columns
-from zoo.report.html import html
-from zoo.report.markup import Markup, tag
-from zoo.report.plots import thinned
-from zoo.report.svg import Scale
+from zoo import reporting
+from zoo.declare.library import open_library
+from zoo.reporting.formats import columns
+from zoo.reporting.html import html
+from zoo.reporting.markup import Markup, tag
+from zoo.reporting.plots import thinned
+from zoo.reporting.svg import Scale
 
 HOSTILE = "</script></style></title><img src=x onerror=alert(1)>\"'&amp;{}<!--"
 EMPTY = {"input", "meta", "link", "br", "img"}
@@ -158,7 +158,7 @@ def test_no_name_becomes_markup(tmp_path, where):
     held["rows"][1]["differs"] = {named("differs"): {"name": named("differs"), "x": named("differs")}}
     held["name"] = named("comparison")
     path.write_text(json.dumps(held))
-    text = html(report.read(tmp_path, "sweep"))
+    text = html(reporting.read(tmp_path, "sweep"))
     page = Page(text)
     shown = page.all("main")[0]["text"]
     assert HOSTILE in shown or (where == "file" and HOSTILE in shlex.split(page.all("pre")[0]["text"]))
@@ -196,7 +196,7 @@ def test_an_interval_lies_where_the_difference_does(tmp_path, better):
 def test_places_in_the_picture_are_the_numbers_of_the_report(tmp_path):
     given = sweep(tmp_path)
     page = Page(html(given))
-    entries = {row["name"]: row["verdict"] for row in json.loads(report.json(given))["rows"]}
+    entries = {row["name"]: row["verdict"] for row in json.loads(reporting.json(given))["rows"]}
     low_b, mean_b, high_b, zero = shares(page, "better")
     unit = (zero - mean_b) / -entries["better"]["mean"]
     for row in ("better", "worse", "close"):
@@ -236,7 +236,7 @@ def test_a_value_to_sort_by_stands_where_there_is_one(tmp_path):
 
 def test_the_json_holds_what_the_page_shows(tmp_path):
     given = sweep(tmp_path, file="my file.yaml", sets=["train.steps=10"])
-    document = json.loads(report.json(given), parse_constant=lambda name: pytest.fail(name))
+    document = json.loads(reporting.json(given), parse_constant=lambda name: pytest.fail(name))
     page = html(given)
     assert document["rows"][0]["runs"][0]["curve"][-1] == {"step": 100, "bpb": pytest.approx(1.8)}
     assert document["method"]["seeds"] == list(range(6))
@@ -273,7 +273,7 @@ def test_trials_are_drawn_and_the_chosen_one_is_the_largest_dot(tmp_path):
     document = json.loads(path.read_text())
     document["rows"][0]["tuning"] = tuning
     path.write_text(json.dumps(document))
-    page = Page(html(report.read(tmp_path, "sweep")))
+    page = Page(html(reporting.read(tmp_path, "sweep")))
     assert "train.lr, as tried for each row" in [e["text"] for e in page.all("h3")]
     dots = {e["text"]: e["r"] for e in page.all("circle") if "train.lr" in e["text"]}
     assert dots == {
@@ -299,8 +299,8 @@ def test_twenty_rows_of_six_seeds_stay_small(tmp_path):
 
 
 def test_write_leaves_a_page(tmp_path):
-    report.write(sweep(tmp_path), tmp_path / "sweep", say=lambda line: None)
-    assert (tmp_path / "sweep" / "report.html").read_text() == html(report.read(tmp_path, "sweep"))
+    reporting.write(sweep(tmp_path), tmp_path / "sweep", say=lambda line: None)
+    assert (tmp_path / "sweep" / "report.html").read_text() == html(reporting.read(tmp_path, "sweep"))
 
 
 def test_the_command_prints_it_without_torch(tmp_path):

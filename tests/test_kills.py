@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from test_end_to_end import children
 
+from zoo.model.weights import read_state
 from zoo.runs import Run
-from zoo.weights import read_state
 
 HERE = Path(__file__).parent
 RUNS = 4

@@ -21,12 +21,12 @@ from plugged import offered
 from torch import nn
 
 from zoo import Variant
-from zoo.cache import Cell
 from zoo.cli import main
 from zoo.cli.check import FORMATS, display
+from zoo.declare.signature import Field, choices
 from zoo.parts import Part
+from zoo.parts.cache import Cell
 from zoo.registry import discover
-from zoo.signature import Field, choices
 from zoo.testing import SHAPES, Case, Subject, check_variant, conformance, examine, report
 from zoo.testing.models import CHECKS, FURTHER, ONCE
 from zoo.testing.partners import ORDER, models
@@ -37,7 +37,7 @@ REGISTRY = discover(plugins=False)
 
 
 def subject(what: str, partners: int = 6, registry=REGISTRY, **options) -> Subject:
-    from zoo.library import open_library
+    from zoo.declare.library import open_library
 
     return Subject(*what.split(":"), options, open_library(registry=registry), partners)
 
@@ -331,7 +331,7 @@ def test_pytest_finds_a_fault(tmp_path):
 
 
 def test_the_pytest_plugin_costs_nothing_unasked():
-    code = "import zoo.pytest_plugin, sys; assert 'torch' not in sys.modules and 'zoo.registry' not in sys.modules"
+    code = "import zoo.testing.pytest_plugin, sys; assert 'torch' not in sys.modules and 'zoo.registry' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -8,9 +8,10 @@ from contexts import context, keep
 from torch import nn
 from torch.testing import assert_close
 
-from zoo import build, plan
-from zoo.cache import Cell
+from zoo import build
+from zoo.model import cost
 from zoo.parts import OutLinear, Shape
+from zoo.parts.cache import Cell
 from zoo_plugins.kernel import Flash, Naive, Tiled
 from zoo_plugins.latent import Latent
 from zoo_plugins.norm import RMSNorm
@@ -143,7 +144,7 @@ def test_the_cache_grows_by_a_latent_and_one_head_per_token_and_layer(architectu
     with torch.device("meta"):
         model = build({"architecture": architecture, "attention": attention, "position": "rope"}, shape=sizes)
     task = type("Task", (), {"source_len": 5, "target_len": 6, "aligned": False})
-    assert plan.kv_bytes_per_token(model, task) == 3 * (7 + 6) * 4
+    assert cost.kv_bytes_per_token(model, task) == 3 * (7 + 6) * 4
 
 
 def test_a_source_is_read_once():

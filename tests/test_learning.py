@@ -12,12 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from zoo import SpecError, measure
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.runner import bound
+from zoo import SpecError
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.execute.stages import bound
 from zoo.runs import Run
-from zoo.train import train
+from zoo.train import metrics
+from zoo.train.loop import train
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
 ARCHITECTURES = ("decoder-only", "encoder-decoder", "encoder-only")
@@ -70,7 +71,7 @@ class Blind(nn.Module):
 
 
 def chance(task):
-    return measure.evaluate(Blind(task), task, "test")
+    return metrics.evaluate(Blind(task), task, "test")
 
 
 def table(file):
@@ -137,7 +138,7 @@ PAIRS += [(name, kind) for name in LEARNED if name not in ("language", "recall")
 
 
 def better(metric, one, other):
-    return one < other if measure.METRICS[metric].better == "lower" else one > other
+    return one < other if metrics.METRICS[metric].better == "lower" else one > other
 
 
 def learns(name, architecture, tasks, folder, seed):

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from written import faults, write
 
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.override import overridden
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.declare.override import overridden
+from zoo.declare.spec import Node
+from zoo.declare.yaml import load
 from zoo.registry import PluginError
-from zoo.spec import Node
-from zoo.yaml import load
 
 SMALL = """
     shapes: {small: {d_model: 16, n_heads: 2, n_layers: 1, max_len: 24}}

@@ -12,9 +12,9 @@ from torch.testing import assert_close
 
 import zoo
 from zoo import SpecError
-from zoo.cache import Cell, Uncached
+from zoo.model.cost import flops
 from zoo.parts import Shape
-from zoo.plan import flops
+from zoo.parts.cache import Cell, Uncached
 from zoo.testing import CHECKS, Case
 from zoo.testing.case import loud
 from zoo_plugins import statespace

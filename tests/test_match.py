@@ -8,11 +8,11 @@ import torch
 from test_compare import comparison
 from written import faults, write
 
-from zoo.builder import make
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.match import matched, search
-from zoo.runner import write_comparison
+from zoo.compare.comparison import read_comparison
+from zoo.compare.match_budget import matched, search
+from zoo.declare.library import open_library
+from zoo.execute.stages import write_comparison
+from zoo.model.builder import make
 
 BASE = """
 shape: {d_model: 64, n_heads: 4, n_layers: 2, max_len: 32}

@@ -6,10 +6,10 @@ import json
 
 from click.testing import CliRunner
 
-import zoo.matrix
+import zoo.model.compatibility
 from zoo import Variant
 from zoo.cli import main
-from zoo.matrix import Refusal, refusals
+from zoo.model.compatibility import Refusal, refusals
 from zoo.parts import Position
 from zoo.registry import Entry, Registry, discover
 
@@ -63,7 +63,7 @@ def test_names_that_clash_are_written_with_their_plugin():
 
 def test_the_command_prints_those_of_a_slot(monkeypatch):
     told = [Refusal(("norm:a", "ffn:b"), "they quarrel"), Refusal(("task:c",), "alone")]
-    monkeypatch.setattr(zoo.matrix, "refusals", lambda registry: iter(told))
+    monkeypatch.setattr(zoo.model.compatibility, "refusals", lambda registry: iter(told))
     run = CliRunner().invoke
     assert run(main, ["list", "--matrix"]).output == "norm:a x ffn:b  they quarrel\ntask:c  alone\n"
     assert run(main, ["list", "ffn", "--matrix"]).output == "norm:a x ffn:b  they quarrel\n"

@@ -5,9 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from zoo.measure import METRICS, evaluate, loss
-from zoo.parts import Batch
-from zoo.tasks import Reference, Task, pieces
+from zoo.tasks import Batch, Reference, Task, pieces
+from zoo.train.metrics import METRICS, evaluate, loss
 
 
 class Given(Task):

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from zoo import SpecError
 from zoo.cli import main
-from zoo.merge import merge, missing
+from zoo.execute.merge import merge, missing
 from zoo.runs import Run, replace, write_json
 
 METRIC = {"name": "loss", "better": "lower", "unit": "nats per token"}
@@ -124,7 +124,7 @@ def test_a_merge_that_breaks_off_leaves_no_run_that_looks_whole(tmp_path, monkey
             raise OSError("disk full")
         replace(path, write)
 
-    monkeypatch.setattr("zoo.merge.replace", full)
+    monkeypatch.setattr("zoo.execute.merge.replace", full)
     with pytest.raises(OSError, match="disk full"):
         merge(tmp_path / "out", [one])
     assert statuses(tmp_path / "out") == {}

@@ -11,9 +11,11 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo import SpecError, build, measure, plan
+from zoo import SpecError, build
+from zoo.model import cost
 from zoo.parts import Shape
 from zoo.testing.case import loud
+from zoo.train import metrics
 from zoo_plugins.ffn import Clamped, Gated
 from zoo_plugins.mixture import LoadBalance, Mixture
 
@@ -212,8 +214,8 @@ def test_the_penalty_is_mixtrals_over_all_layers_and_real_tokens(real, router):
 
     notes, logits = penalised(real=real, router=router)
     theirs = load_balancing_loss_func(tuple(logits), 4, 2, real)
-    assert measure.penalty(notes).item() == pytest.approx(0.02 * theirs.item(), rel=1e-6)
-    alone = [measure.penalty([note]).item() for note in notes]
+    assert metrics.penalty(notes).item() == pytest.approx(0.02 * theirs.item(), rel=1e-6)
+    alone = [metrics.penalty([note]).item() for note in notes]
     assert sum(alone) / 3 > 1.05 * 0.02 * theirs.item(), "here the layers could be judged apart"
 
 
@@ -226,8 +228,8 @@ def test_the_penalty_of_a_router_that_does_not_care_is_its_weight_times_top():
 
 def test_mixtures_that_differ_are_judged_apart():
     one, other = penalised(2)[0], penalised(2, top=3)[0]
-    apart = measure.penalty(one) + measure.penalty(other)
-    assert measure.penalty([*one, *other]).item() == pytest.approx(apart.item(), rel=1e-12)
+    apart = metrics.penalty(one) + metrics.penalty(other)
+    assert metrics.penalty([*one, *other]).item() == pytest.approx(apart.item(), rel=1e-12)
 
 
 def test_nothing_is_noted_where_nothing_is_asked():
@@ -252,7 +254,7 @@ def test_its_gradient_evens_out_the_router():
     for _ in range(60):
         notes = []
         made(x, told(x, notes=notes))
-        loss = measure.penalty(notes)
+        loss = metrics.penalty(notes)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -306,7 +308,7 @@ def test_the_card_counts_all_parameters_and_the_chosen_experts_flops():
     task = type("Task", (), {"source_len": 0, "target_len": 16, "aligned": False})
     with torch.device("meta"):
         moe, plain = (
-            plan.cost(build({"ffn": ffn, "attention": "mha"}, shape=sizes), task, 4)
+            cost.cost(build({"ffn": ffn, "attention": "mha"}, shape=sizes), task, 4)
             for ffn in ({"name": "moe", "experts": 8, "top": 2}, "swiglu")
         )
     assert moe.parameters - plain.parameters == 2 * (7 * 3 * 12 * 10 + 12 * 8)
@@ -363,7 +365,7 @@ def test_compiles_to_one_graph_whatever_the_tokens_choose(form):
     for n in (7, 8, 1):
         x, ours, theirs = drawn(2, n, 12), [], []
         assert_close(compiled(x, told(x, notes=ours)), made(x, told(x, notes=theirs)))
-        assert_close(measure.penalty(ours), measure.penalty(theirs))
+        assert_close(metrics.penalty(ours), metrics.penalty(theirs))
 
 
 def test_bfloat16_is_near_float64():

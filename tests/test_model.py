@@ -14,10 +14,11 @@ from torch import nn
 from torch.testing import assert_close
 
 import zoo
-from zoo import SpecError, Variant, yaml
+from zoo import SpecError, Variant
 from zoo.cli import main
+from zoo.declare import yaml
+from zoo.model.cost import flops_per_token
 from zoo.parts import Attention, AttentionContext, OutLinear, Part, Shape
-from zoo.plan import flops_per_token
 from zoo.testing import check_model
 from zoo.testing.case import loud
 from zoo_plugins.ffn import Gated, Plain

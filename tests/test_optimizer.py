@@ -7,8 +7,8 @@ import pytest
 import torch
 from small import Counting, tiny
 
-from zoo import measure
-from zoo.train import groups
+from zoo.train import metrics
+from zoo.train.loop import groups
 from zoo_plugins.optimizer import adamw, sgd
 
 
@@ -16,7 +16,7 @@ def follow(optimizer, model, steps=5):
     generator = torch.Generator().manual_seed(0)
     for step in range(steps):
         batch = Counting().batch(4, generator)
-        measure.loss(measure.predict(model, batch), batch)[0].backward()
+        metrics.loss(metrics.predict(model, batch), batch)[0].backward()
         for group in optimizer.param_groups:
             group["lr"] = 0.1 / (step + 1)
         optimizer.step()

@@ -11,14 +11,15 @@ from small import Counting, settings, tiny
 from tabled import run, table
 from written import faults, write
 
-from zoo import pace, report, stopwatch
+from zoo import reporting
 from zoo.cli import main
-from zoo.compare import read_comparison
-from zoo.library import open_library
-from zoo.match import matched
-from zoo.merge import merge
-from zoo.runner import write_comparison
-from zoo.spec import Train
+from zoo.compare.comparison import read_comparison
+from zoo.compare.match_budget import matched
+from zoo.declare.library import open_library
+from zoo.declare.spec import Train
+from zoo.execute import match_seconds, step_timer
+from zoo.execute.merge import merge
+from zoo.execute.stages import write_comparison
 
 FILE = """
 comparisons:
@@ -59,7 +60,7 @@ def solved(folder, timer, workers=2, why_not="", said=None, **written):
     library = open_library(file(folder, **written))
     found = read_comparison(library, "c")
     say = (lambda line: None) if said is None else said.append
-    return pace.paced(found, library, folder / "runs", workers, why_not=why_not, say=say, timer=timer)
+    return match_seconds.paced(found, library, folder / "runs", workers, why_not=why_not, say=say, timer=timer)
 
 
 def steps(found):
@@ -95,7 +96,7 @@ def test_seconds_of_ones_own_and_trials_with_the_same_steps(tmp_path):
 def test_a_budget_in_tokens_is_as_many_seconds_as_its_steps(tmp_path):
     text = file(tmp_path, models="[{ffn: relu}, {ffn: swiglu}]").read_text().replace("steps: 100", "tokens: 1400")
     library = open_library(write(tmp_path, text))
-    found = pace.paced(read_comparison(library, "c"), library, tmp_path / "runs", 1, timer=Timer(**QUICK))
+    found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "runs", 1, timer=Timer(**QUICK))
     base, other = (row.match["size"] for row in found.rows)
     assert found.base.runs[0].train.tokens == 1400 and 50 < base < 200 and other == pytest.approx(base / 4, abs=1)
 
@@ -128,10 +129,10 @@ def test_a_new_row_is_timed_beside_a_kept_one(tmp_path):
 
 @pytest.mark.parametrize("change", [{"cores": 96}, {"processor": "another"}, None])
 def test_another_machine_or_load_times_anew_and_says_so(tmp_path, monkeypatch, change):
-    before, said, known = solved(tmp_path, Timer(**QUICK)), [], pace.machine()
+    before, said, known = solved(tmp_path, Timer(**QUICK)), [], match_seconds.machine()
     workers = 2 if change else 7
     if change:
-        monkeypatch.setattr(pace, "machine", lambda: known | change)
+        monkeypatch.setattr(match_seconds, "machine", lambda: known | change)
     after = solved(tmp_path, Timer(relu=0.01, swiglu=0.02, none=0.01), workers, said=said)
     assert steps(after) == [100, 50, 100] and len(said) == 2
     assert "steps are timed anew" in said[0] and said[1] == f"timing training steps: 3 rows by turns, {workers} at once"
@@ -146,7 +147,7 @@ def test_where_nothing_can_be_timed_what_is_kept_serves(tmp_path, monkeypatch):
     assert line.startswith("match: seconds: --shard 1/2, and ") and "speeds.json does not hold" in line
     assert line.endswith("'zoo plan' on one machine writes that file, to be put there on every one")
     before = solved(tmp_path, Timer(**QUICK))
-    monkeypatch.setattr(pace, "machine", lambda: {"processor": "another", "cores": 64})
+    monkeypatch.setattr(match_seconds, "machine", lambda: {"processor": "another", "cores": 64})
     assert ids(solved(tmp_path, NEVER, 9, why_not="--shard 1/2")) == ids(before)
     (line,) = faults(lambda: solved(tmp_path, NEVER, why_not="--shard 1/2", batch=8))
     assert "does not hold" in line
@@ -156,11 +157,11 @@ def test_shards_that_were_merged_go_on_with_their_steps(tmp_path, monkeypatch):
     library = open_library(file(tmp_path))
     for name, ffn in (("one", 0.04), ("two", 0.04), ("odd", 0.05)):
         timer = Timer(**QUICK | {"swiglu": ffn})
-        found = pace.paced(read_comparison(library, "c"), library, tmp_path / name, 2, timer=timer)
+        found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / name, 2, timer=timer)
         write_comparison(found, library, tmp_path / name, "a.yaml")
     merge(tmp_path / "runs", [tmp_path / "one", tmp_path / "two"])
-    monkeypatch.setattr(pace, "machine", lambda: {"processor": "another", "cores": 64})
-    first = pace.paced(read_comparison(library, "c"), library, tmp_path / "one", 2, why_not="--shard 1/2")
+    monkeypatch.setattr(match_seconds, "machine", lambda: {"processor": "another", "cores": 64})
+    first = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "one", 2, why_not="--shard 1/2")
     assert ids(solved(tmp_path, NEVER, 9)) == ids(first)
     (line,) = faults(lambda: merge(tmp_path / "other", [tmp_path / "one", tmp_path / "odd"]))
     assert line.endswith("are of one name, and not the same comparison")
@@ -202,40 +203,40 @@ class Drifting:
 
 
 def in_turn(*rows):
-    return [stopwatch.by_turns(rows)]
+    return [step_timer.by_turns(rows)]
 
 
 def test_rows_by_turns_see_the_same_machine():
     machine = Drifting(0.01, 0.04, 0.02)
     rows = machine.rows()
-    one, four, two = stopwatch.medians(partial(in_turn, *rows), clock=lambda: 0.0)
+    one, four, two = step_timer.medians(partial(in_turn, *rows), clock=lambda: 0.0)
     assert machine.now > 6 and four / one == pytest.approx(4, rel=0.02) and two / one == pytest.approx(2, rel=0.02)
     alone = Drifting(0.01, 0.04, 0.02)
-    one, four, two = (stopwatch.medians(partial(in_turn, row), clock=lambda: 0.0)[0] for row in alone.rows())
+    one, four, two = (step_timer.medians(partial(in_turn, row), clock=lambda: 0.0)[0] for row in alone.rows())
     assert four / one > 4.5 or two / one > 2.5, "one after the other they would not"
 
 
 def test_a_round_begins_where_it_is_told_to_and_answers_in_order():
     order = []
     rows = [lambda i=i: order.append(i) or float(i) for i in range(3)]
-    assert stopwatch.by_turns(rows, 4) == [0.0, 1.0, 2.0]
-    assert order == [i for i in (1, 2, 0) for _ in range(stopwatch.STEPS)]
+    assert step_timer.by_turns(rows, 4) == [0.0, 1.0, 2.0]
+    assert order == [i for i in (1, 2, 0) for _ in range(step_timer.STEPS)]
 
 
 def test_what_disturbs_a_few_rounds_does_not_count():
     rounds = iter([[[9.0, 1.0]], [[1.0, 9.0]], *[[[1.0, 2.0]]] * 30])
-    assert stopwatch.medians(lambda: next(rounds), clock=lambda: 0.0) == [1.0, 2.0]
-    assert len(list(rounds)) == 32 - stopwatch.MOST
+    assert step_timer.medians(lambda: next(rounds), clock=lambda: 0.0) == [1.0, 2.0]
+    assert len(list(rounds)) == 32 - step_timer.MOST
     ticks = iter(range(0, 10_000, 1000))
     rounds = iter([[[1.0]]] * 30)
-    stopwatch.medians(lambda: next(rounds), clock=lambda: next(ticks))
-    assert len(list(rounds)) == 30 - stopwatch.LEAST, "rounds that last are few"
+    step_timer.medians(lambda: next(rounds), clock=lambda: next(ticks))
+    assert len(list(rounds)) == 30 - step_timer.LEAST, "rounds that last are few"
 
 
 def test_the_first_steps_do_not_count():
     taken = iter([100.0, 50.0, 20.0, 10.0, *[1.0] * 100])
-    step = stopwatch.warmed(lambda: next(taken), 1)
-    assert stopwatch.by_turns([step]) == [1.0]
+    step = step_timer.warmed(lambda: next(taken), 1)
+    assert step_timer.by_turns([step]) == [1.0]
 
 
 def test_a_timed_step_is_one_of_training_with_its_optimizer(monkeypatch):
@@ -249,8 +250,8 @@ def test_a_timed_step_is_one_of_training_with_its_optimizer(monkeypatch):
         return made
 
     given = Train(steps=7, batch_size=4, schedule=settings().schedule, optimizer=optimizer, device="cpu")
-    monkeypatch.setattr(stopwatch, "perf_counter", lambda: next(ticks))
-    step = stopwatch.stepper(SimpleNamespace(task=Counting(), model=model, settings=given))
+    monkeypatch.setattr(step_timer, "perf_counter", lambda: next(ticks))
+    step = step_timer.stepper(SimpleNamespace(task=Counting(), model=model, settings=given))
     assert [step() for _ in range(9)] == [5] * 9, "as often as one likes, whatever the budget"
     moved = max(float((x.detach() - before[name]).abs().max()) for name, x in model.named_parameters())
     assert len(done) == 9 and moved < 1e-6
@@ -268,7 +269,7 @@ def test_a_model_four_times_as_deep_takes_its_time_in_processes_of_their_own(tmp
             train: {steps: 1000, batch_size: 8}
             match: seconds
         """))  # fmt: skip
-    found = pace.paced(read_comparison(library, "c"), library, tmp_path / "runs", 2)
+    found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "runs", 2)
     assert found.rows[0].runs[0].train.steps == 1000 and 1000 / 6 < found.rows[1].runs[0].train.steps < 1000 / 1.7
 
 
@@ -289,10 +290,10 @@ def test_workers_are_at_it_together_and_rows_that_are_compiled_apart(monkeypatch
             events.append(("done", self.asked))
             return [record["seconds"] for record in self.asked["records"]]
 
-    monkeypatch.setattr(stopwatch, "slot", lambda asked: nullcontext(Made(asked)))
-    monkeypatch.setattr(stopwatch, "MOST", stopwatch.LEAST)
+    monkeypatch.setattr(step_timer, "slot", lambda asked: nullcontext(Made(asked)))
+    monkeypatch.setattr(step_timer, "MOST", step_timer.LEAST)
     records = [{"seconds": float(i), "spec": {"train": {"compile": compiled and i == 1}}} for i in range(3)]
-    assert stopwatch.timed(records, 2) == [0.0, 1.0, 2.0] and len(made) == processes
+    assert step_timer.timed(records, 2) == [0.0, 1.0, 2.0] and len(made) == processes
     rounds = events[processes:]
     assert [kind for kind, _ in rounds[:4]] == ["go", "go", "done", "done"]
     if compiled:
@@ -302,7 +303,7 @@ def test_workers_are_at_it_together_and_rows_that_are_compiled_apart(monkeypatch
 
 
 def test_a_process_that_fails_says_why():
-    with stopwatch.slot({"records": [{"spec": {"train": {"threads": 1}}}], "first": 0}) as slot:
+    with step_timer.slot({"records": [{"spec": {"train": {"threads": 1}}}], "first": 0}) as slot:
         (line,) = faults(slot.hear)
     assert line.startswith("the steps of these rows cannot be timed, the models of all of them together: ")
 
@@ -312,7 +313,7 @@ def test_a_process_that_fails_says_why():
 
 def test_the_plan_shows_the_steps_and_reading_a_file_times_nothing(tmp_path, monkeypatch):
     timer = Timer(**QUICK)
-    monkeypatch.setattr(pace, "timed", timer)
+    monkeypatch.setattr(match_seconds, "timed", timer)
     path, out = str(file(tmp_path)), str(tmp_path / "runs")
     for command in (["validate", path], ["config", path]):
         assert CliRunner().invoke(main, command).exit_code == 0 and timer.asked == []
@@ -342,7 +343,7 @@ def seconds_of(folder, rows):
     for row in stored["rows"]:
         row["match"] = {"what": "seconds", "by": "steps", "size": 10, "value": 60.0, "mismatch": 0.001}
     path.write_text(json.dumps(stored))
-    return report.read(folder, "sweep")
+    return reporting.read(folder, "sweep")
 
 
 def test_the_report_says_what_the_clock_showed(tmp_path):
@@ -352,23 +353,23 @@ def test_the_report_says_what_the_clock_showed(tmp_path):
         "c": [ended(1100, 10), None],
     }
     found = seconds_of(tmp_path, rows)
-    text = report.markdown(found)
+    text = reporting.markdown(found)
     line = "Steps were chosen for equal seconds, from steps timed before the runs. In the runs, evaluations left out, they "
     line += "took 100 s (a), 102 s (b), 110 s (c): within 10 %, where 5 % is put down to the clock. NOT equal: c +10 %."
     assert line in text and "Matched" not in text
-    off = {row["name"]: row["match"]["mismatch"] for row in json.loads(report.json(found))["rows"]}
+    off = {row["name"]: row["match"]["mismatch"] for row in json.loads(reporting.json(found))["rows"]}
     assert off == pytest.approx({"a": 0, "b": 0.02, "c": 0.1})
 
 
 def test_a_report_claims_nothing_of_runs_that_are_not_done(tmp_path):
-    text = report.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10)], "b": [None]}))
+    text = reporting.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10)], "b": [None]}))
     assert "they took 100 s (a): within 0 %, where 5 % is put down to the clock. Not known yet of b." in text
-    text = report.markdown(seconds_of(tmp_path / "none", {"a": [None], "b": [ended(1000, 10)]}))
+    text = reporting.markdown(seconds_of(tmp_path / "none", {"a": [None], "b": [ended(1000, 10)]}))
     assert (
         "they took 100 s (b). Not known yet of b, a." in text and "within" not in text.partition("Not known")[0][-80:]
     )
 
 
 def test_clocks_of_several_machines_are_not_one(tmp_path):
-    text = report.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10, 2)], "b": [ended(1000, 10, 4)]}))
+    text = reporting.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10, 2)], "b": [ended(1000, 10, 4)]}))
     assert "NOT one clock: the runs are of several machines." in text

@@ -12,12 +12,12 @@ from small import Counting, settings, tiny
 from test_end_to_end import TINY, children, command, ids, record, start, until
 
 import zoo
-from zoo.parts import Batch
-from zoo.ranks import Watched
+from zoo.execute.launcher import Watched
+from zoo.model.weights import read_model
 from zoo.runs import Run
-from zoo.team import TEAMS, Team
-from zoo.train import train
-from zoo.weights import read_model
+from zoo.tasks import Batch
+from zoo.train.loop import train
+from zoo.train.parallel import TEAMS, Team
 
 GIVEN = {"batch_size": 8, "accumulate": 2, "steps": 12, "eval_every": 4, "clip": 0.5}
 

@@ -16,8 +16,9 @@ from published import GPT2, MODELS
 from safetensors.torch import load_file
 
 import zoo
-from zoo import SpecError, exchange
+from zoo import SpecError
 from zoo.cli import main
+from zoo.interop import folders
 from zoo_plugins.tokenizer import Bpe
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed; it comes with the extra hf")
@@ -79,7 +80,7 @@ def test_a_model_without_its_head_comes_in(worlds, tmp_path):
     both = worlds("bart")
     both.theirs.model.save_pretrained(tmp_path)
     assert not any(name.startswith(("model.", "final")) for name in load_file(tmp_path / "model.safetensors"))
-    ours = exchange.load(exchange.take(exchange.look(tmp_path), LIBRARY), LIBRARY.registry)
+    ours = folders.load(folders.take(folders.look(tmp_path), LIBRARY), LIBRARY.registry)
     ids, keep = batch(None)
     here = ours.step(ours.start(ids, room=ids.shape[1]), ids)
     there = both.there(ids, keep, ids) - both.theirs.final_logits_bias

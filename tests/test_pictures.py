@@ -7,17 +7,17 @@ import sys
 import pytest
 from tabled import run, table
 
-from zoo import report
-from zoo.report import pictures
-from zoo.report.bar_picture import WORDS, below, folded
-from zoo.report.bars import bars
-from zoo.report.canvas import NoPicture
-from zoo.report.front_picture import gathered
-from zoo.report.pareto import pareto
-from zoo.report.pictures import PICTURES
-from zoo.report.probed import probed
-from zoo.report.svg import Scale
-from zoo.report.tried import tried
+from zoo import reporting
+from zoo.reporting import pictures
+from zoo.reporting.bar_picture import WORDS, below, folded
+from zoo.reporting.bars import bars
+from zoo.reporting.canvas import NoPicture
+from zoo.reporting.front_picture import gathered
+from zoo.reporting.pareto import pareto
+from zoo.reporting.pictures import PICTURES
+from zoo.reporting.probed import probed
+from zoo.reporting.svg import Scale
+from zoo.reporting.tried import tried
 
 CURVE = [{"kind": "dev", "step": step, "bpb": 3.0 - step / 100} for step in (0, 50, 100)]
 
@@ -47,7 +47,7 @@ def made(tmp_path, rows, tunings=None, **document):
 
 def files(tmp_path, given):
     said = []
-    paths = report.write(given, tmp_path / "sweep", said.append)
+    paths = reporting.write(given, tmp_path / "sweep", said.append)
     there = {path.name for path in (tmp_path / "sweep").iterdir() if path.suffix == ".png"}
     assert there == {path.name for path in paths if path.suffix == ".png"}
     assert all((tmp_path / "sweep" / name).read_bytes().startswith(b"\x89PNG") for name in there)
@@ -208,13 +208,13 @@ def test_sensitivity_is_the_best_at_each_value_with_what_was_lost(tmp_path):
 
 
 def test_the_page_has_the_same_pictures(tmp_path):
-    page = report.html(made(tmp_path, TWO, TRIED, baseline="a"))
+    page = reporting.html(made(tmp_path, TWO, TRIED, baseline="a"))
     for head in ("Differences", "Training", "Further splits", "Sensitivity", "Quality and cost"):
         assert f">{head}</h2>" in page
     assert "b, x1: 2.400" in page and "a, x1: 2.150, from 2.100 to 2.200" in page
-    assert "Further splits" not in report.html(made(tmp_path, {"a": scored(2.0)}, baseline="a"))
+    assert "Further splits" not in reporting.html(made(tmp_path, {"a": scored(2.0)}, baseline="a"))
 
 
 def test_nothing_to_draw_is_no_picture(tmp_path):
     with pytest.raises(NoPicture, match="no run has a curve yet"):
-        report.picture(made(tmp_path, {"a": scored(2.0, curve=())}), tmp_path / "curves.png")
+        reporting.picture(made(tmp_path, {"a": scored(2.0, curve=())}), tmp_path / "curves.png")

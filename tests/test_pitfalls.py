@@ -23,16 +23,18 @@ from safetensors import safe_open
 from small import settings
 from torch.testing import assert_close
 
-from zoo import SpecError, build, train, weights
-from zoo.builder import make, sketch
+from zoo import SpecError, build
 from zoo.cli import main
-from zoo.compare import read_comparison
-from zoo.library import open_library
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.declare.spec import Node
+from zoo.model import weights
+from zoo.model.builder import make, sketch
+from zoo.model.stack import count
 from zoo.parts import Shape
 from zoo.runs import Run
-from zoo.spec import Node
-from zoo.stack import count
 from zoo.tasks import Data, Example, Splits
+from zoo.train import loop
 from zoo_plugins.task import SequenceToSequence
 from zoo_plugins.tokenizer import Byte
 
@@ -271,7 +273,7 @@ def test_a_tied_model_stays_tied(tmp_path):  # INIT-2
     weights.read_model(again, tmp_path / "w")
     for twin in (model, again, copy.deepcopy(model), copy.deepcopy(model).to(torch.bfloat16)):
         assert twin.head.table.weight is twin.decoder.embedding.table.weight
-        in_optimizer = [p for group in train.groups(twin) for p in group["params"]]
+        in_optimizer = [p for group in loop.groups(twin) for p in group["params"]]
         assert len(in_optimizer) == len(set(in_optimizer)) == len(list(twin.parameters()))
     assert torch.equal(again.head.table.weight, model.head.table.weight)
 
@@ -309,7 +311,7 @@ def test_a_tied_table_counts_once():  # METRIC-4
 def learned(task, model, folder, **changes):
     run = Run(folder)
     run.folder.mkdir(exist_ok=True)
-    return train.train(model, task, settings(**changes), seed=0, folder=run)
+    return loop.train(model, task, settings(**changes), seed=0, folder=run)
 
 
 class Pairs(Data):
@@ -370,8 +372,8 @@ def test_the_first_step_is_not_timed(tmp_path, monkeypatch):  # SWEEP-7
     """It takes 100 seconds, the others one each."""
     task = SequenceToSequence(Shape(**SIZES), Pairs(("a", "x"), ("b", "y"), ("c", "z")), Byte())
     task.prepare()
-    took, tally = iter([100.0, 1.0, 1.0]), train.Training.tally
-    monkeypatch.setattr(train.Training, "tally", lambda run, *told: tally(run, *told[:-1], next(took)))
+    took, tally = iter([100.0, 1.0, 1.0]), loop.Training.tally
+    monkeypatch.setattr(loop.Training, "tally", lambda run, *told: tally(run, *told[:-1], next(took)))
     found = learned(task, build({}, shape={**SIZES, "vocab_size": 260}), tmp_path, steps=3, batch_size=8)
     assert found["train"]["tokens_per_second"] == 16.0
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from zoo import pool, progress
-from zoo.pool import Job, State, exit_code, run_all
-from zoo.report import Run as Row
+from zoo.execute import pool, progress
+from zoo.execute.pool import Job, State, exit_code, run_all
+from zoo.reporting import Run as Row
 from zoo.runs import Run, peak_memory
 
 HERE = Path(__file__).parent
@@ -167,8 +167,8 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     import torch
     from small import Counting, settings, tiny
 
-    from zoo.train import train
-    from zoo.weights import read_model
+    from zoo.model.weights import read_model
+    from zoo.train.loop import train
 
     run = Run(tmp_path / "killed")
     spec = {"train": {"checkpoint_seconds": 0.0, "eval_every": 10}}

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from zoo.declare.shape import Shape
 from zoo.parts import doors
-from zoo.shape import Shape
 from zoo_plugins.position import (
     Alibi,
     Learned,

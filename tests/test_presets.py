@@ -12,16 +12,16 @@ from click.testing import CliRunner
 from written import faults, write
 
 import zoo
-from zoo.builder import bare, sketch
-from zoo.card import apart, by_part, card, claim, facts
 from zoo.cli import main
-from zoo.compare import read_comparison, warnings
-from zoo.library import open_library, own_document
+from zoo.compare.comparison import read_comparison, warnings
+from zoo.compare.schema import schema
+from zoo.declare.library import open_library, own_document
+from zoo.declare.shape import Shape
+from zoo.declare.signature import Divides, EvenShare, Grows
+from zoo.declare.spec import MODEL_SLOTS, Node
+from zoo.model.builder import bare, sketch
+from zoo.model.card import apart, by_part, card, claim, facts
 from zoo.registry import discover
-from zoo.schema import schema
-from zoo.shape import Shape
-from zoo.signature import Divides, EvenShare, Grows
-from zoo.spec import MODEL_SLOTS, Node
 
 MODELS = own_document().value["models"]
 PUBLISHED = [name for name, model in MODELS.items() if "published" in model]

@@ -12,10 +12,10 @@ from torch.testing import assert_close
 
 import zoo
 from zoo import SpecError
-from zoo.cache import Cell as Memory
-from zoo.cache import Uncached
+from zoo.model.cost import flops, kv_bytes_per_token
 from zoo.parts import Place, Shape
-from zoo.plan import flops, kv_bytes_per_token
+from zoo.parts.cache import Cell as Memory
+from zoo.parts.cache import Uncached
 from zoo.testing import CHECKS, Case
 from zoo.testing.case import loud
 from zoo_plugins import recurrent

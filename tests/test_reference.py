@@ -5,10 +5,9 @@ import sys
 import pytest
 import torch
 
-from zoo.measure import evaluate
-from zoo.parts import Batch
-from zoo.shape import Shape
-from zoo.tasks import Data, Example, Splits, Task
+from zoo.declare.shape import Shape
+from zoo.tasks import Batch, Data, Example, Splits, Task
+from zoo.train.metrics import evaluate
 from zoo_plugins.data import PythonDocs
 from zoo_plugins.generated import Copy
 from zoo_plugins.reference import NGram

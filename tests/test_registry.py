@@ -329,7 +329,7 @@ def test_really_installed_packages(third_party, monkeypatch):
 
     at = torch.arange(3)[None]
     expected = -2 * torch.log(torch.tensor([[[[1.0, 2, 3], [2, 1, 2], [3, 2, 1]]]]))
-    torch.testing.assert_close(bias(zoo.shape.Shape(), strength=2.0).bias(at, at, True), expected)
+    torch.testing.assert_close(bias(zoo.declare.shape.Shape(), strength=2.0).bias(at, at, True), expected)
     assert "write 'transformer-zoo:rope' or 'zoo-clash:rope'" in fault(registry, "position", "rope")
     with pytest.raises(PluginError, match="plugin 'builtin' .zoo-clash 2.0. cannot be loaded: ModuleNotFoundError"):
         registry.load(registry.find("norm", "late"))

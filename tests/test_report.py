@@ -15,12 +15,12 @@ from rich.console import Console
 from tabled import BPB, folder, markdown_rows, run, shown, table, write
 
 import zoo
-from zoo import report
-from zoo.report import Mean, Row, Run, units
-from zoo.report.canvas import spread
-from zoo.report.formats import columns, differs
-from zoo.report.picture import _curve as curve_of
-from zoo.report.terminal import fit
+from zoo import numbers, reporting
+from zoo.reporting import Mean, Row, Run
+from zoo.reporting.canvas import spread
+from zoo.reporting.formats import columns, differs
+from zoo.reporting.picture import _curve as curve_of
+from zoo.reporting.terminal import fit
 
 
 def rendered(text: str) -> list[str]:
@@ -95,13 +95,13 @@ def test_a_reference_that_has_not_run_is_one_all_the_same(tmp_path):
     waiting = run(0, None, "not run", train=None, spec={"reference": "n-gram"})
     base, ref = table(tmp_path, {"base": [run(0, 2.0), run(1, 2.2)], "ref": [waiting]}, baseline="base").rows
     assert ref.reference and not base.reference
-    assert "2 seeds" in report.plain(report.read(tmp_path, "sweep"))  # not 1 to 2
+    assert "2 seeds" in reporting.plain(reporting.read(tmp_path, "sweep"))  # not 1 to 2
 
 
 def test_one_seed_has_no_sd(tmp_path):
     row = table(tmp_path, {"a": [run(0, 2.0)]}).rows[0]
     assert row.test == Mean(2.0, None, 1)
-    assert "±" not in report.plain(table(tmp_path, {"a": [run(0, 2.0)]}))
+    assert "±" not in reporting.plain(table(tmp_path, {"a": [run(0, 2.0)]}))
 
 
 def test_dev_chose_and_test_reports(tmp_path):
@@ -112,7 +112,7 @@ def test_dev_chose_and_test_reports(tmp_path):
 def test_a_broken_record_is_a_failed_run(tmp_path):
     folder(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 2.0)]})
     write(tmp_path / "0000000000000000" / "run.json", '{"status": "do')
-    rows = report.read(tmp_path, "sweep").rows
+    rows = reporting.read(tmp_path, "sweep").rows
     assert [row.status for row in rows] == ["done", "failed"] and "its folder cannot be read" in rows[1].reason
 
 
@@ -120,33 +120,33 @@ def test_an_unfinished_last_line_of_a_curve_is_left_out(tmp_path):
     folder(tmp_path, {"a": [run(0, 1.0, curve=[{"kind": "dev", "step": 0, "bpb": 8.0, "loss": None}])]})
     with (tmp_path / "0000000000000000" / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "step": 5, "loss": 1}\n{"kind": "dev", "step": 10, "bp')
-    [row] = report.read(tmp_path, "sweep").rows
+    [row] = reporting.read(tmp_path, "sweep").rows
     assert [(step, point["bpb"], "loss" in point) for step, point in row.runs[0].curve] == [(0, 8.0, False)]
 
 
 @pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [None]}, {"a": [run(0, 1.0)]}, {"a": "no"}])
 def test_any_number_of_rows_and_runs_will_do(tmp_path, rows):
     given = table(tmp_path, rows, baseline="a")
-    for form in (report.plain, report.markdown, report.csv, report.json, lambda given: shown(given, 80)):
+    for form in (reporting.plain, reporting.markdown, reporting.csv, reporting.json, lambda given: shown(given, 80)):
         assert all(name in form(given) for name in rows)
-    assert len(report.write(given, tmp_path / "there", say=lambda line: None)) == 5
+    assert len(reporting.write(given, tmp_path / "there", say=lambda line: None)) == 5
 
 
 def test_an_unknown_comparison_names_those_that_are_there(tmp_path):
     folder(tmp_path, {}, name="positions")
     folder(tmp_path, {}, name="norms")
     with pytest.raises(zoo.SpecError) as error:
-        report.read(tmp_path, "position")
+        reporting.read(tmp_path, "position")
     assert "no comparison 'position'" in str(error.value) and "did you mean 'positions'?" in str(error.value)
     assert "norms, positions" in str(error.value)
     with pytest.raises(zoo.SpecError, match="zoo run FILE"):
-        report.main(tmp_path / "empty", [], "plain")
+        reporting.main(tmp_path / "empty", [], "plain")
 
 
 def test_a_broken_comparison_is_a_fault(tmp_path):
     write(tmp_path / "sweep" / "comparison.json", '{"format": 9}')
     with pytest.raises(zoo.SpecError, match="format 9"):
-        report.read(tmp_path, "sweep")
+        reporting.read(tmp_path, "sweep")
 
 
 NAMES = ["1e5", "007", "20200407_2", "rope|ntk", "=1+1", "@x", "+a", "NaN-test", "Infinity", "[red]x[/red]", "__init__",
@@ -156,13 +156,13 @@ NAMES = ["1e5", "007", "20200407_2", "rope|ntk", "=1+1", "@x", "+a", "NaN-test",
 
 def test_names_are_printed_as_written(tmp_path):
     given = table(tmp_path, {name: [run(0, 1.0)] for name in NAMES})
-    names = [line.split("  ")[0] for line in report.plain(given).splitlines() if line.endswith("done")]
+    names = [line.split("  ")[0] for line in reporting.plain(given).splitlines() if line.endswith("done")]
     assert names == NAMES
     assert all(name in shown(given, 120) for name in NAMES)
-    assert [row["name"] for row in json.loads(report.json(given))["rows"]] == NAMES
+    assert [row["name"] for row in json.loads(reporting.json(given))["rows"]] == NAMES
 
 
-@pytest.mark.parametrize("form", [report.plain, report.markdown])
+@pytest.mark.parametrize("form", [reporting.plain, reporting.markdown])
 def test_names_that_are_all_numbers_stay_texts(tmp_path, form):
     names = ["1e5", "007", "20200407_2"]  # tabulate by itself prints 100000 and 7
     text = form(table(tmp_path, {name: [run(0, 1.0)] for name in names}))
@@ -170,7 +170,7 @@ def test_names_that_are_all_numbers_stay_texts(tmp_path, form):
 
 
 def test_markdown_keeps_its_columns_and_shows_names_as_written(tmp_path):
-    text = report.markdown(table(tmp_path, {name: [run(0, 1.0)] for name in NAMES}))
+    text = reporting.markdown(table(tmp_path, {name: [run(0, 1.0)] for name in NAMES}))
     head, rule, *rows = markdown_rows(text)
     assert len(rows) == len(NAMES) and {len(row) for row in [head, rule, *rows]} == {len(head)}
     assert {"1e5", "007", r"rope\|ntk", "=1+1", "NaN-test", "d_model"} <= {row[0] for row in rows}
@@ -180,25 +180,25 @@ def test_markdown_keeps_its_columns_and_shows_names_as_written(tmp_path):
 def test_a_message_of_many_lines_stays_on_one(tmp_path):
     reason = "Traceback:\r\n  line | 2\n\nValueError:\r\x1b[31mno\t<x>"
     given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, None, "failed", reason=reason)]})
-    rows = markdown_rows(report.markdown(given))
+    rows = markdown_rows(reporting.markdown(given))
     assert len(rows) == 4 and {len(row) for row in rows} == {len(rows[0])}
     assert rows[-1][-1] == r"failed: Traceback: line \| 2 ValueError: [31mno \<x>"
-    assert "failed: Traceback: line | 2 ValueError: [31mno <x>\n" in report.plain(given)
+    assert "failed: Traceback: line | 2 ValueError: [31mno <x>\n" in reporting.plain(given)
     assert "b: failed: Traceback: line | 2 ValueError: [31mno <x>\n" in shown(given, 120)
-    assert json.loads(report.json(given))["rows"][1]["reason"] == reason
+    assert json.loads(reporting.json(given))["rows"][1]["reason"] == reason
 
 
 def test_a_long_reason_is_cut_in_tables_only(tmp_path):
     given = table(tmp_path, {"a": [run(0, None, "failed", reason="x" * 1000)]})
-    assert "x" * 190 in report.plain(given) and "x" * 200 not in report.plain(given)
-    assert "x" * 1000 in report.csv(given) and "x" * 1000 in report.json(given)
+    assert "x" * 190 in reporting.plain(given) and "x" * 200 not in reporting.plain(given)
+    assert "x" * 1000 in reporting.csv(given) and "x" * 1000 in reporting.json(given)
 
 
 def test_csv_is_safe_in_a_spreadsheet_and_reads_back(tmp_path):
     given = table(tmp_path, {**{name: [run(0, 1.5), run(1, 2.5)] for name in NAMES}, "b": "a,\n=b"}, baseline="1e5")
-    rows = list(csv.DictReader(io.StringIO(report.csv(given))))
+    rows = list(csv.DictReader(io.StringIO(reporting.csv(given))))
     assert [row["variant"] for row in rows[:-1]] == [f"'{name}" if name[0] in "=@+" else name for name in NAMES]
-    assert len(report.csv(given).splitlines()) == len(NAMES) + 2
+    assert len(reporting.csv(given).splitlines()) == len(NAMES) + 2
     assert (rows[0]["test_mean"], rows[0]["test_n"], rows[0]["parameters"]) == ("2.0", "2", "165504")
     assert rows[1]["difference_mean"] == "0.0" and rows[0]["difference_mean"] == ""
     assert (rows[-1]["status"], rows[-1]["reason"]) == ("refused", "a, =b")
@@ -206,7 +206,7 @@ def test_csv_is_safe_in_a_spreadsheet_and_reads_back(tmp_path):
 
 def test_a_negative_number_is_no_formula(tmp_path):
     given = table(tmp_path, {"a": [run(0, 2.0)], "b": [run(0, 1.5)]}, baseline="a")
-    assert next(csv.DictReader(io.StringIO(report.csv(given))))["difference_mean"] == "-0.5"
+    assert next(csv.DictReader(io.StringIO(reporting.csv(given))))["difference_mean"] == "-0.5"
 
 
 def test_json_is_strict_and_keeps_texts(tmp_path):
@@ -217,7 +217,7 @@ def test_json_is_strict_and_keeps_texts(tmp_path):
     def refuse(name):
         raise AssertionError(f"bare {name}")
 
-    document = json.loads(report.json(given), parse_constant=refuse)
+    document = json.loads(reporting.json(given), parse_constant=refuse)
     row, other = document["rows"]
     assert (row["name"], row["status"], row["test"]) == ("NaN-test", "diverged", None)
     assert [(run["status"], run["test"]) for run in row["runs"]] == [("diverged", {}), ("diverged", {})]
@@ -227,7 +227,7 @@ def test_json_is_strict_and_keeps_texts(tmp_path):
 
 def test_numbers_are_rounded_for_people(tmp_path):
     rows = {"a": [run(0, 1.8634, loss=2.5), run(1, 1.8694, loss=2.7)], "b": [run(0, 1.9), run(1, 1.91)]}
-    head, _, a, b = markdown_rows(report.markdown(table(tmp_path, rows, baseline="a")))
+    head, _, a, b = markdown_rows(reporting.markdown(table(tmp_path, rows, baseline="a")))
     assert dict(zip(head, a, strict=True)) == {
         "variant": "a", "what differs": "position: a", "parameters": "165,504", "FLOPs/token": "0.33 M",
         "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference [95 %]": "baseline", "p": "", "verdict": "", "epochs": "4.9",
@@ -241,17 +241,17 @@ def test_numbers_are_rounded_for_people(tmp_path):
 @pytest.mark.parametrize(
     "form, value, text",
     [
-        (units.score, 0.0, "0.000"), (units.score, 0.00004, "4e-05"), (units.score, -0.0123, "-0.012"),
-        (units.signed, -0.5, "-0.500"), (units.signed, 0.0, "0.000"), (units.signed, 0.0123, "+0.012"),
-        (units.at_most, 0.0121, "0.013"), (units.at_most, 0.012, "0.012"), (units.at_most, 0.00031, "0.0004"),
-        (units.at_most, 0.0, "0.000"), (units.chance, 0.03125, "0.031"), (units.chance, 1.0, "1"),
-        (units.chance, None, ""),
-        (units.flops, 331_008, "0.33 M"), (units.flops, 12_345_678, "12.3 M"), (units.flops, 2.5e9, "2.50 G"),
-        (units.flops, 4096, "4.10 k"), (units.flops, 12, "12"), (units.flops, 0, "0"), (units.flops, None, ""),
-        (units.size, 512, "512 B"), (units.size, 1000, "1000 B"), (units.size, 1024, "1.0 KiB"),
-        (units.size, 3 * 1024**3, "3.0 GiB"),
-        (units.rate, 123_456, "123,000"), (units.rate, 4.56, "4.6"), (units.epochs, 0.034, "0.034"),
-        (units.count, 1e9, "1,000,000,000"),
+        (numbers.score, 0.0, "0.000"), (numbers.score, 0.00004, "4e-05"), (numbers.score, -0.0123, "-0.012"),
+        (numbers.signed, -0.5, "-0.500"), (numbers.signed, 0.0, "0.000"), (numbers.signed, 0.0123, "+0.012"),
+        (numbers.at_most, 0.0121, "0.013"), (numbers.at_most, 0.012, "0.012"), (numbers.at_most, 0.00031, "0.0004"),
+        (numbers.at_most, 0.0, "0.000"), (numbers.chance, 0.03125, "0.031"), (numbers.chance, 1.0, "1"),
+        (numbers.chance, None, ""),
+        (numbers.flops, 331_008, "0.33 M"), (numbers.flops, 12_345_678, "12.3 M"), (numbers.flops, 2.5e9, "2.50 G"),
+        (numbers.flops, 4096, "4.10 k"), (numbers.flops, 12, "12"), (numbers.flops, 0, "0"), (numbers.flops, None, ""),
+        (numbers.size, 512, "512 B"), (numbers.size, 1000, "1000 B"), (numbers.size, 1024, "1.0 KiB"),
+        (numbers.size, 3 * 1024**3, "3.0 GiB"),
+        (numbers.rate, 123_456, "123,000"), (numbers.rate, 4.56, "4.6"), (numbers.epochs, 0.034, "0.034"),
+        (numbers.count, 1e9, "1,000,000,000"),
     ],
 )  # fmt: skip
 def test_units(form, value, text):
@@ -265,7 +265,7 @@ def test_a_choice_reads_like_yaml():
 
 def test_the_caption_says_how_the_numbers_came_about(tmp_path):
     rows = {"base": [run(s, 2.0 + s) for s in range(3)], "other": [run(s, 2.5) for s in range(3)]}
-    text = report.plain(table(tmp_path, rows, baseline="base"))
+    text = reporting.plain(table(tmp_path, rows, baseline="base"))
     assert text.startswith("sweep: language-modeling\n")
     assert "bpb in bits per byte, lower is better; selected by best dev, reported on test." in text
     assert "Text sha256 3fa4b1c23fa4, 3 seeds, 4.9 epochs." in text
@@ -280,17 +280,17 @@ def test_the_caption_says_how_the_numbers_came_about(tmp_path):
 @pytest.mark.parametrize("n_seeds, least", [(1, "1"), (5, "0.0625"), (6, None)])
 def test_too_few_seeds_are_said_to_be_too_few(tmp_path, n_seeds, least):
     rows = {name: [run(s, 2.0) for s in range(n_seeds)] for name in "ab"}
-    text = report.plain(table(tmp_path, rows, baseline="a"))
+    text = reporting.plain(table(tmp_path, rows, baseline="a"))
     assert (f"smallest p is {least})" in text) if least else ("exact test" not in text)
 
 
 def test_one_row_is_compared_with_nothing(tmp_path):
-    text = report.plain(table(tmp_path, {"a": [run(0, 2.0)]}, baseline="a"))
+    text = reporting.plain(table(tmp_path, {"a": [run(0, 2.0)]}, baseline="a"))
     assert "exact test" not in text and "Differences" not in text
 
 
 def test_a_baseline_without_a_result_is_named(tmp_path):
-    text = report.plain(table(tmp_path, {"a": [run(0, 2.0)], "b": [None]}, baseline="b"))
+    text = reporting.plain(table(tmp_path, {"a": [run(0, 2.0)], "b": [None]}, baseline="b"))
     assert "No differences: the baseline b has no result." in text
 
 
@@ -299,42 +299,42 @@ def test_factorisation_and_kernel_are_named_where_they_are_news(tmp_path):
         return {"kernel": {"requested": asked, "effective": ran}, "factorisation": way}
 
     same = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 1.0)]})
-    assert "Factorisation" not in report.plain(same) and "Kernel" not in report.plain(same)
+    assert "Factorisation" not in reporting.plain(same) and "Kernel" not in reporting.plain(same)
     rows = {
         "a": [run(0, 1.0, model=model("fast", ["slow path"], "left to right"))],
         "b": [run(0, 2.0, model=model(None, ["fast"], "independent"))],
     }
-    text = report.plain(table(tmp_path, {"a": rows["a"]}))
+    text = reporting.plain(table(tmp_path, {"a": rows["a"]}))
     assert "Kernel: asked for fast, ran slow path (every model)." in text
-    text = report.plain(table(tmp_path, rows))
+    text = reporting.plain(table(tmp_path, rows))
     assert "Factorisation: left to right (a); independent (b)." in text
     assert text.count("Kernel:") == 1 and "Kernel: asked for fast, ran slow path (a)." in text
 
 
 def test_rows_on_different_texts_are_pointed_out(tmp_path):
     rows = {"a": [run(0, 1.0)], "b": [run(0, 1.0, data={"sha256": "0" * 64})]}
-    assert "NOT the same text in every row: sha256 3fa4b1c23fa4 000000000000" in report.plain(table(tmp_path, rows))
+    assert "NOT the same text in every row: sha256 3fa4b1c23fa4 000000000000" in reporting.plain(table(tmp_path, rows))
     rows = {"a": [run(0, 1.0, data={"sha256": ""})]}
-    assert "sha256" not in report.plain(table(tmp_path, rows))
+    assert "sha256" not in reporting.plain(table(tmp_path, rows))
 
 
 def test_runs_on_different_machines_are_pointed_out(tmp_path):
     here, there = {"cores": 2}, {"cores": 64}
     same = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=here), None]}
-    assert "NOT the same" not in report.plain(table(tmp_path, same))
+    assert "NOT the same" not in reporting.plain(table(tmp_path, same))
     mixed = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=there)]}
-    assert "NOT the same machine in every run." in report.plain(table(tmp_path, mixed))
+    assert "NOT the same machine in every run." in reporting.plain(table(tmp_path, mixed))
 
 
 def test_a_column_that_says_nothing_is_left_out(tmp_path):
     rows = {"a": [run(0, 1.0, train=None, model={"parameters": 7})], "b": {"differs": {}}}
-    head = markdown_rows(report.markdown(table(tmp_path, rows)))[0]
+    head = markdown_rows(reporting.markdown(table(tmp_path, rows)))[0]
     assert head == ["variant", "what differs", "parameters", "test bpb", "status"]
 
 
 def test_loss_stands_once_where_it_ranks(tmp_path):
     given = table(tmp_path, {"a": [run(0, 1.0, loss=2.0)]}, metric={"name": "loss", "better": "lower", "unit": "nats"})
-    assert markdown_rows(report.markdown(given))[0].count("test loss") == 1
+    assert markdown_rows(reporting.markdown(given))[0].count("test loss") == 1
 
 
 LONG = {"position": {"name": "rope", "base": 500000.0}, "norm": "layernorm", "residual": "post-norm", "ffn": "relu"}
@@ -351,7 +351,7 @@ def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
     document = json.loads((tmp_path / "sweep" / "comparison.json").read_text())
     document["rows"][1]["differs"] = LONG
     write(tmp_path / "sweep" / "comparison.json", json.dumps(document))
-    given = report.read(tmp_path, "sweep")
+    given = reporting.read(tmp_path, "sweep")
     text = shown(given, width)
     assert max(map(len, text.splitlines())) <= width
     every = columns(given)
@@ -383,7 +383,7 @@ def test_a_long_name_is_folded_and_whole(tmp_path):
 def test_write_leaves_every_form_and_nothing_else(tmp_path):
     points = [{"kind": "dev", "step": step, "bpb": 3.0 - step / 100} for step in (0, 50, 100)]
     given = table(tmp_path, {"a|b": [run(s, 2.0, curve=points) for s in range(2)], "$r_$": [run(0, 1.6, train=None)]})
-    paths = report.write(given, tmp_path / "sweep")
+    paths = reporting.write(given, tmp_path / "sweep")
     assert [path.name for path in paths] == [
         "report.md", "report.html", "report.txt", "report.csv", "report.json", "curves.png",
     ]  # fmt: skip
@@ -391,12 +391,12 @@ def test_write_leaves_every_form_and_nothing_else(tmp_path):
     assert "![Curves on dev](curves.png)" in paths[0].read_text()
     before = [path.read_bytes() for path in paths]
     assert before[-1].startswith(b"\x89PNG")
-    assert [path.read_bytes() for path in report.write(given, tmp_path / "sweep")] == before
+    assert [path.read_bytes() for path in reporting.write(given, tmp_path / "sweep")] == before
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     given = table(tmp_path, {"a": [run(0, 2.0)]})
-    report.write(given, tmp_path / "sweep", say=lambda line: None)
+    reporting.write(given, tmp_path / "sweep", say=lambda line: None)
     before = {path.name: path.read_bytes() for path in (tmp_path / "sweep").iterdir()}
 
     def full(*_):
@@ -404,7 +404,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(OSError, match="disk full"):
-        report.write(given, tmp_path / "sweep", say=lambda line: None)
+        reporting.write(given, tmp_path / "sweep", say=lambda line: None)
     assert {path.name: path.read_bytes() for path in (tmp_path / "sweep").iterdir()} == before
 
 
@@ -415,7 +415,7 @@ def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
     said = []
-    paths = report.write(given, tmp_path / "sweep", said.append)
+    paths = reporting.write(given, tmp_path / "sweep", said.append)
     assert said == ["no picture: matplotlib is missing; pip install 'transformer-zoo[plots]'"]
     assert len(paths) == 5 and not (tmp_path / "sweep" / "curves.png").exists()
     assert "curves.png" not in paths[0].read_text()
@@ -449,18 +449,18 @@ def test_main_prints_and_writes(tmp_path):
     folder(tmp_path, {"a": [run(0, 2.0)]}, name="one")
     folder(tmp_path, {"b": [run(0, 2.0)]}, name="two")
     console = Console(width=80, file=io.StringIO())
-    report.main(tmp_path, [], "markdown", console)
+    reporting.main(tmp_path, [], "markdown", console)
     printed = console.file.getvalue()
     assert "# one:" in printed and "# two:" in printed
     assert (tmp_path / "one" / "report.md").read_text() in printed
-    report.main(tmp_path, ["two"], "terminal", console)
+    reporting.main(tmp_path, ["two"], "terminal", console)
     assert console.file.getvalue()[len(printed) :].startswith("two: language-modeling")
 
 
 def test_a_table_is_redrawn_without_torch(tmp_path):
     folder(tmp_path, {"a": [run(0, 2.0, curve=[{"kind": "dev", "step": 0, "bpb": 3.0}])]})
     code = (
-        "import sys; from pathlib import Path; from zoo import report\n"
+        "import sys; from pathlib import Path; from zoo import reporting as report\n"
         f"report.main(Path({str(tmp_path)!r}), ['sweep'], 'terminal')\n"
         "assert 'torch' not in sys.modules and 'zoo_plugins' not in sys.modules"
     )
@@ -476,5 +476,5 @@ def test_what_was_done_to_the_data_is_said_once(tmp_path):
         "notes": ["test: 3 of 9 sources are cut at 5 tokens"],
     }
     folder(tmp_path, {"a": [run(0, 2.0, data=data), run(1, 2.1, data=data)], "b": [run(0, 2.2, data=data)]})
-    text = report.markdown(report.read(tmp_path, "sweep"))
+    text = reporting.markdown(reporting.read(tmp_path, "sweep"))
     assert text.count("Data: test: 3 of 9 sources are cut at 5 tokens.") == 1

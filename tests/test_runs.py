@@ -12,11 +12,14 @@ from small import tiny
 from torch import nn
 
 import zoo
-from zoo import measure, runner, runs, weights
-from zoo.compare import read_comparison
-from zoo.library import open_library
+from zoo import runs
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library
+from zoo.execute import stages
+from zoo.model import weights
 from zoo.runs import Run, peak_memory, write_json
-from zoo.train import train
+from zoo.train import metrics
+from zoo.train.loop import train
 
 
 def run_in(folder, **record):
@@ -26,7 +29,7 @@ def run_in(folder, **record):
 
 
 def test_reading_needs_no_torch():
-    script = "import sys, zoo.runs, zoo.pool, zoo.progress, zoo.worker; sys.exit('torch' in sys.modules)"
+    script = "import sys, zoo.runs, zoo.execute.pool, zoo.execute.progress, zoo.execute.worker; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
@@ -187,15 +190,15 @@ comparisons:
 """)
     library = open_library(file)
     comparison = read_comparison(library, "c")
-    (job,) = runner.write_comparison(comparison, library, tmp_path / "out", str(file))
-    made = runner.materialise(job.run.read())
+    (job,) = stages.write_comparison(comparison, library, tmp_path / "out", str(file))
+    made = stages.materialise(job.run.read())
     result = train(made.model, made.task, made.settings, seed=0, folder=job.run)
     job.run.update(data={"vocab_size": made.task.vocab_size}, **result)
     model = zoo.load(job.run.folder)
     assert not model.training and model is not made.model
-    assert measure.evaluate(model, made.task, "test") == pytest.approx(result["metrics"]["test"], rel=1e-5)
+    assert metrics.evaluate(model, made.task, "test") == pytest.approx(result["metrics"]["test"], rel=1e-5)
     batch = made.task.batch(2, torch.Generator().manual_seed(0))
-    assert torch.equal(measure.predict(model, batch), measure.predict(made.model, batch))
+    assert torch.equal(metrics.predict(model, batch), metrics.predict(made.model, batch))
 
 
 def test_a_folder_without_weights_says_why(tmp_path):

@@ -10,11 +10,13 @@ import pytest
 from click.testing import CliRunner
 from conftest import installed
 
-from zoo import SpecError, scaffold, yaml
+from zoo import SpecError
 from zoo.cli import main
+from zoo.declare import yaml
+from zoo.declare.spec import MODEL_SLOTS
 from zoo.hooks import SLOTS
 from zoo.registry import discover
-from zoo.spec import MODEL_SLOTS
+from zoo.templates import scaffold
 
 REGISTRY = discover(plugins=False)
 

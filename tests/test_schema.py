@@ -10,13 +10,13 @@ import pytest
 from written import HYBRID, write
 
 from zoo import SpecError
-from zoo.compare import read_comparison
+from zoo.compare.comparison import read_comparison
+from zoo.compare.schema import schema
+from zoo.declare.library import Library, open_library
+from zoo.declare.spec import MODEL_SLOTS
+from zoo.declare.yaml import load, load_file
 from zoo.hooks import SLOTS
-from zoo.library import Library, open_library
 from zoo.registry import discover
-from zoo.schema import schema
-from zoo.spec import MODEL_SLOTS
-from zoo.yaml import load, load_file
 
 ROOT = Path(__file__).parents[1]
 SHAPE = "{d_model: 16, n_heads: 2, n_layers: 2, max_len: 32}"

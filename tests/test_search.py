@@ -11,12 +11,12 @@ from test_compare import BASE, comparison
 from test_tune import document, opened, score
 from written import faults, write
 
-from zoo import report
+from zoo import reporting
 from zoo.cli import main
-from zoo.compare import warnings
-from zoo.merge import merge, missing
-from zoo.runner import stages, write_trials
-from zoo.shard import Shard
+from zoo.compare.comparison import warnings
+from zoo.execute.merge import merge, missing
+from zoo.execute.shard import Shard
+from zoo.execute.stages import stages, write_trials
 
 ARMS = "models: [{ffn: relu}, {ffn: gelu}]\nseeds: 2\n"
 SPAN = "lr: {from: 1e-4, to: 1e-1, scale: log}"
@@ -226,14 +226,14 @@ def test_a_value_near_the_end_of_its_range_is_told(tmp_path, optuna):
         lr = row["tuning"]["chosen"]["lr"]
         assert lr < 1.41e-4 and row["tuning"]["edge"]["lr"] == "low"
         assert ("warmup" in row["tuning"]["edge"]) == (row["tuning"]["chosen"]["warmup"] in (0, 3))
-    text = report.markdown(report.read(tmp_path / "runs", "c"))
+    text = reporting.markdown(reporting.read(tmp_path / "runs", "c"))
     assert f"lr {lr:g} is at the low end of its range; a better may lie beyond." in text
 
 
 def test_a_report_says_what_was_searched_and_how(tmp_path, optuna):
     go(tmp_path, end=lost)
-    table = report.read(tmp_path / "runs", "c")
-    text = report.markdown(table)
+    table = reporting.read(tmp_path / "runs", "c")
+    text = reporting.markdown(table)
     gone = sum(trial["dev"] is None for row in document(tmp_path)["rows"] for trial in row["tuning"]["trials"])
     assert (
         "Tuned: lr from 0.0001 to 0.1 on a log scale, warmup from 0 to 3; 7 trials for every row, drawn by tpe of "
@@ -288,7 +288,7 @@ WRONG = [
 
 @pytest.mark.parametrize("body, said", WRONG, ids=[body for body, _ in WRONG])
 def test_what_is_wrong_in_what_is_drawn(tmp_path, monkeypatch, body, said):
-    monkeypatch.setattr("zoo.search.find_spec", lambda name: name == "optuna")  # reading needs none
+    monkeypatch.setattr("zoo.compare.tuning_rules.find_spec", lambda name: name == "optuna")  # reading needs none
     lines = faults(lambda: comparison(tmp_path, f"model: {{}}\ntune: {body}"))
     assert lines[0].startswith(f"a.yaml:{said}") and len(lines) == len(set(lines))
 
@@ -303,8 +303,8 @@ def test_where_optuna_is_not_installed(tmp_path, monkeypatch):
 
 def test_the_schema_takes_what_the_reader_takes():
     jsonschema = pytest.importorskip("jsonschema", reason="the package 'jsonschema' is not installed")
-    from zoo.library import own_registry
-    from zoo.schema import schema
+    from zoo.compare.schema import schema
+    from zoo.declare.library import own_registry
 
     whole = schema(own_registry())
     check = jsonschema.Draft202012Validator({"$ref": "#/$defs/comparison/properties/tune", "$defs": whole["$defs"]})

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zoo.shard import Shard
+from zoo.execute.shard import Shard
 
 COSTS = st.lists(st.integers(1, 10**15), min_size=1, max_size=40)
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
+from zoo.declare.signature import REQUIRED, Field, Part, fields_of, read, show, words
+from zoo.declare.spec import Train
 from zoo.registry import discover
-from zoo.signature import REQUIRED, Field, Part, fields_of, read, show, words
-from zoo.spec import Train
 
 WORDS = {
     int: "an integer",

@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner
 from test_pool import HERE, go, jobs, once_running, wait_for
 
-from zoo import SpecError, runner, slurm
+from zoo import SpecError
 from zoo.cli import main
-from zoo.pool import exit_code
+from zoo.execute import stages
+from zoo.execute.engines import slurm
+from zoo.execute.pool import exit_code
 
 ACTING = [str(HERE / "acting.py")]
 
@@ -137,7 +139,7 @@ def test_ctrl_c_reaches_the_jobs(here, tmp_path):
 @pytest.mark.exhaustive
 def test_the_command_hands_runs_in(here, tmp_path, monkeypatch):
     monkeypatch.setitem(
-        runner.ENGINES, "slurm", lambda comparison: slurm.slurm(*runner.needs(comparison), where="local")
+        stages.ENGINES, "slurm", lambda comparison: slurm.slurm(*stages.needs(comparison), where="local")
     )
     file = tmp_path / "a.yaml"
     file.write_text("""

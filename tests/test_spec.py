@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from written import HYBRID, faults, model, part, reader
 
+from zoo.declare.shape import Shape
+from zoo.declare.signature import show
+from zoo.declare.spec import MODEL_SLOTS, Node, Train
 from zoo.registry import discover
-from zoo.shape import Shape
-from zoo.signature import show
-from zoo.spec import MODEL_SLOTS, Node, Train
 
 
 @pytest.fixture(scope="module")

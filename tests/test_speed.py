@@ -17,13 +17,16 @@ from test_claims import claim
 from test_generate import Scripted
 from torch import nn
 
-from zoo import build, report, speed, worker
-from zoo.generate import generate
-from zoo.parts import Batch, Shape
-from zoo.report.claims import found
-from zoo.report.pareto import fronts
+from zoo import build, reporting
+from zoo.execute import worker
+from zoo.parts import Shape
+from zoo.parts.generate import generate
+from zoo.reporting.claims import found
+from zoo.reporting.pareto import fronts
 from zoo.runs import Run
-from zoo.speed import decode
+from zoo.tasks import Batch
+from zoo.train import decode_speed
+from zoo.train.decode_speed import decode
 
 SHAPE = {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_len": 24, "vocab_size": VOCAB + 1}
 
@@ -60,8 +63,8 @@ class Timed(Scripted):
 ])  # fmt: skip
 def test_the_fastest_pass_counts_after_one_that_warms_up(monkeypatch, costs, fastest, passes):
     model = Timed(*costs)
-    for clock in speed.CLOCKS:
-        monkeypatch.setitem(speed.CLOCKS, clock, lambda: model.now)
+    for clock in decode_speed.CLOCKS:
+        monkeypatch.setitem(decode_speed.CLOCKS, clock, lambda: model.now)
     found = decode(model, Counting())
     assert found["tokens_per_second"] == pytest.approx(8 * 10 / (10 * fastest))
     assert (found["rows"], found["tokens"], found["cache_bytes"]) == (8, 10, 77)
@@ -94,7 +97,7 @@ def test_several_threads_are_timed_by_the_wall(monkeypatch, threads, clock):
 def test_more_rows_at_once_write_more(monkeypatch):
     model, found = build({}, shape=SHAPE).eval(), []
     for rows in (1, 32):
-        monkeypatch.setattr(speed, "ROWS", rows)
+        monkeypatch.setattr(decode_speed, "ROWS", rows)
         found.append(decode(model, Counting()))
     assert found[1]["tokens_per_second"] > 4 * found[0]["tokens_per_second"]
     assert found[1]["cache_bytes"] == 32 * found[0]["cache_bytes"]
@@ -111,7 +114,7 @@ def test_what_max_len_leaves_room_for_is_written_after_a_source(architecture, ta
 
 def test_the_length_is_bounded_and_at_least_that_of_the_task(monkeypatch):
     found = [decode(build({}, shape=SHAPE | {"max_len": n}), Counting())["tokens"] for n in (3, 24)]
-    monkeypatch.setattr(speed, "MOST", 7)
+    monkeypatch.setattr(decode_speed, "MOST", 7)
     assert [*found, decode(build({}, shape=SHAPE), Counting())["tokens"]] == [6, 24, 7]
 
 
@@ -167,7 +170,7 @@ def test_the_result_is_recorded_before_and_outlives_a_failure(go, tmp_path, monk
         seen.append(Run(tmp_path / "run").read())
         raise torch.OutOfMemoryError("no room for the cache")
 
-    monkeypatch.setattr(speed, "decode", fails)
+    monkeypatch.setattr(decode_speed, "decode", fails)
     after = go("run").read()
     assert seen == [after] and after["status"] == "done" and after["decode"] is None
     assert after["metrics"]["test"]["loss"] > 0 and "no room for the cache" in capsys.readouterr().err
@@ -182,7 +185,7 @@ def test_a_compiled_model_is_timed_as_it_is(go, monkeypatch):
 
     monkeypatch.setattr(nn.Module, "compile", partialmethod(nn.Module.compile, backend=backend))
     before = []
-    monkeypatch.setattr(speed, "generate", lambda *a, **k: before.append(len(compiled)) or generate(*a, **k))
+    monkeypatch.setattr(decode_speed, "generate", lambda *a, **k: before.append(len(compiled)) or generate(*a, **k))
     torch._dynamo.reset()
     found = go("run", compile=True, steps=2, eval_every=2).read()
     assert found["decode"]["tokens_per_second"] > 0 and before[0] == len(compiled) > 0
@@ -211,17 +214,17 @@ def decoded(tmp_path, *tokens, clocks=("processor", "processor")):
 
 def test_a_report_says_on_what_it_was_measured(tmp_path):
     given = decoded(tmp_path, 64, 64)
-    head, _, *cells = markdown_rows(report.markdown(given))
+    head, _, *cells = markdown_rows(reporting.markdown(given))
     assert [line[head.index("decode tokens/s")] for line in cells] == ["8,000", "4,000"]
     assert "decode time" in cells[0][head.index("Pareto")]
     said = (
         "8 rows of 64 tokens by processor time, at once, greedy, from a cache, after training, under a load of 1.3 to 2.3 "
         "processes; the fastest of a few passes. It is good for ratios within this table, not as a speed."
     )
-    assert f"Decode: {said}" in report.markdown(given) and f"<dt>Decode</dt><dd>{said}</dd>" in report.html(given)
-    facts = json.loads(report.json(given))["method"]["decode"]
+    assert f"Decode: {said}" in reporting.markdown(given) and f"<dt>Decode</dt><dd>{said}</dd>" in reporting.html(given)
+    facts = json.loads(reporting.json(given))["method"]["decode"]
     assert facts == {"written": [{"rows": 8, "tokens": 64, "clock": "processor"}], "load": [1.26, 2.26]}
-    assert [line["decode_tokens_per_second"] for line in csv.DictReader(io.StringIO(report.csv(given)))] == [
+    assert [line["decode_tokens_per_second"] for line in csv.DictReader(io.StringIO(reporting.csv(given)))] == [
         "8000.0", "4000.0",
     ]  # fmt: skip
 
@@ -230,16 +233,16 @@ def test_rows_that_wrote_different_lengths_are_not_compared(tmp_path):
     given = decoded(tmp_path, 64, 32)
     assert (
         "8 rows of 32 tokens by processor time, or 8 rows of 64 tokens by processor time, at once"
-        in report.markdown(given)
+        in reporting.markdown(given)
     )
-    assert "NOT the same in every run, so rows cannot be compared in it." in report.markdown(given)
-    assert "decode time" not in report.markdown(given) and not fronts(given)
+    assert "NOT the same in every run, so rows cannot be compared in it." in reporting.markdown(given)
+    assert "decode time" not in reporting.markdown(given) and not fronts(given)
 
 
 def test_rows_by_different_clocks_are_not_compared(tmp_path):
     given = decoded(tmp_path, 64, 64, clocks=("processor", "wall"))
-    assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in report.markdown(given)
-    assert "cannot be compared" in report.markdown(given) and not fronts(given)
+    assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in reporting.markdown(given)
+    assert "cannot be compared" in reporting.markdown(given) and not fronts(given)
 
 
 def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
@@ -256,4 +259,4 @@ def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
 
 def test_without_a_measurement_nothing_is_said(tmp_path):
     given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 2.0, decode=None)]}, baseline="a")
-    assert "ecode" not in report.markdown(given) and json.loads(report.json(given))["method"]["decode"] is None
+    assert "ecode" not in reporting.markdown(given) and json.loads(reporting.json(given))["method"]["decode"] is None

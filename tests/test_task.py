@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
-from zoo.measure import evaluate
-from zoo.shape import Shape
+from zoo.declare.shape import Shape
 from zoo.tasks import SPECIALS, Data, Example, Splits
+from zoo.train.metrics import evaluate
 from zoo_plugins.generated import AssociativeRecall, Copy, Reverse, Sort
 from zoo_plugins.task import Classification, LanguageModeling, MaskedLanguageModeling, SequenceToSequence
 from zoo_plugins.tokenizer import Byte, Char

@@ -9,10 +9,12 @@ from small import VOCAB, Counting, Tiny, settings, tiny
 from torch import nn
 from torch._dynamo.utils import counters
 
-from zoo import build, measure, train, weights
-from zoo.parts import Batch
+from zoo import build
+from zoo.model import weights
 from zoo.runs import Run
-from zoo.train import groups
+from zoo.tasks import Batch
+from zoo.train import loop, metrics
+from zoo.train.loop import groups
 from zoo_plugins import norm as norms
 from zoo_plugins.optimizer import adamw, sgd
 from zoo_plugins.schedule import constant
@@ -23,7 +25,7 @@ def go(folder, model=None, task=None, seed=0, **changes):
     given = {k: changes.pop(k) for k in ("stop", "tick") if k in changes}
     model, run = tiny() if model is None else model, Run(folder)
     run.folder.mkdir(exist_ok=True)
-    result = train.train(
+    result = loop.train(
         model, Counting() if task is None else task, settings(**changes), seed=seed, folder=run, **given
     )
     return SimpleNamespace(result=result, model=model, run=run, curve=run.lines())
@@ -233,7 +235,7 @@ def test_the_balance_loss_spreads_the_tokens(tmp_path):
         notes = []
         for layer in model.decoder.layers:
             layer.ffn.penalty = type(layer.ffn.penalty)(4, 2, 1.0)
-        measure.predict(model, next(Counting().batches("test", 10)), notes)
+        metrics.predict(model, next(Counting().batches("test", 10)), notes)
         load = sum(value[0] for _, value in notes)
         busiest.append((load.max() / load.sum()).item())
         assert len(notes) == 3 and ("penalty" in seen.curve[1]) == (weight > 0)
@@ -364,7 +366,7 @@ class Scripted(Counting):
 
 
 def scripted(monkeypatch):
-    monkeypatch.setattr(measure, "evaluate", lambda model, task, split, **k: {task.metrics[0]: next(task.values)})
+    monkeypatch.setattr(metrics, "evaluate", lambda model, task, split, **k: {task.metrics[0]: next(task.values)})
 
 
 @pytest.mark.parametrize(
@@ -476,9 +478,9 @@ def test_the_same_seed_gives_the_same_bits(tmp_path):
 
 def test_state_is_saved_every_so_many_seconds(tmp_path, monkeypatch):
     clock = iter(range(10**6))
-    monkeypatch.setattr(train, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(loop, "perf_counter", lambda: float(next(clock)))
     saved = []
-    monkeypatch.setattr(train.Training, "save", lambda self: saved.append(self.count.step))
+    monkeypatch.setattr(loop.Training, "save", lambda self: saved.append(self.count.step))
     go(tmp_path, steps=6, checkpoint_seconds=8.0)
     assert saved == [2, 4]  # a step asks the time five times, the last one ends the run
 
@@ -526,7 +528,7 @@ def test_layers_are_compiled_in_place(monkeypatch):
     called = []
     monkeypatch.setattr(nn.Module, "compile", lambda self: called.append(self))
     model = tiny()
-    train.compile_layers(model)
+    loop.compile_layers(model)
     assert called == [model]
     assert list(model.state_dict()) == list(tiny().state_dict())
 
@@ -558,14 +560,14 @@ def test_bfloat16_keeps_its_weights_in_float32(tmp_path):
 def test_auto_precision_asks_for_matrix_units_and_width(monkeypatch, units, width, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": units}, raising=False)
     model = SimpleNamespace(shape=SimpleNamespace(d_model=width))
-    assert train.precision("auto", torch.device("cpu"), model) == expected
-    assert train.precision("fp32", torch.device("cpu"), model) == "fp32"
+    assert loop.precision("auto", torch.device("cpu"), model) == expected
+    assert loop.precision("fp32", torch.device("cpu"), model) == "fp32"
 
 
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device 'nonsense' cannot be used"):
-        train.device("nonsense")
-    assert train.device("cpu").type == "cpu"
+        loop.device("nonsense")
+    assert loop.device("cpu").type == "cpu"
 
 
 def test_it_learns(tmp_path):

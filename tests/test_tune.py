@@ -8,13 +8,13 @@ from click.testing import CliRunner
 from test_compare import BASE, comparison
 from written import faults, write
 
-from zoo import report
+from zoo import reporting
 from zoo.cli import main
-from zoo.compare import read_comparison, warnings
-from zoo.library import open_library
-from zoo.merge import merge
-from zoo.runner import write_comparison, write_trials
-from zoo.shard import Shard
+from zoo.compare.comparison import read_comparison, warnings
+from zoo.declare.library import open_library
+from zoo.execute.merge import merge
+from zoo.execute.shard import Shard
+from zoo.execute.stages import write_comparison, write_trials
 
 ARMS = "models: [{ffn: relu}, {ffn: gelu}]\nseeds: 2\n"
 TUNE = "tune: {lr: [1e-3, 2e-3, 4e-3], seeds: 2}\n"
@@ -120,7 +120,7 @@ def test_a_row_whose_trials_all_fail_says_why(tmp_path):
     assert {job.name for job in jobs} == {"ffn=gelu · 0", "ffn=gelu · 1"}
     relu = document(tmp_path)["rows"][0]
     assert relu["runs"] == [] and relu["tuning"]["chosen"] is None
-    row = next(row for row in report.read(tmp_path / "runs", "c").rows if row.name == "ffn=relu")
+    row = next(row for row in reporting.read(tmp_path / "runs", "c").rows if row.name == "ffn=relu")
     assert (row.status, row.reason) == ("failed in trials", relu["tuning"]["reason"])
     assert relu["tuning"]["reason"] == (
         "no trial has a finite score on dev: lr=0.001: diverged; lr=0.002: diverged; lr=0.004: diverged"
@@ -152,25 +152,25 @@ def reported(tmp_path, **changes):
     document = json.loads(path.read_text())
     document["rows"][0] |= changes
     path.write_text(json.dumps(document))
-    return report.read(tmp_path / "runs", "c")
+    return reporting.read(tmp_path / "runs", "c")
 
 
 def test_a_report_shows_the_trials_and_what_they_leave_open(tmp_path):
-    text = report.markdown(reported(tmp_path))
+    text = reporting.markdown(reported(tmp_path))
     assert "Tuned: lr, 3 choices for every row, chosen on dev with seed 1000, 1001." in text
     assert "ffn=gelu: lr 0.004 is the largest value tried; a better may lie beyond." in text
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "(chosen)" in line]
     assert ["ffn=relu", "0.500", "0.600 (chosen)", "0.200"] in lines
-    found = json.loads(report.json(report.read(tmp_path / "runs", "c")))["rows"]
+    found = json.loads(reporting.json(reporting.read(tmp_path / "runs", "c")))["rows"]
     assert {row["name"]: row["tuning"]["chosen"]["lr"] for row in found} == {"ffn=relu": 0.002, "ffn=gelu": 0.004}
 
 
 def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
     match = {"what": "parameters", "by": "n_layers", "size": 3, "value": 1, "mismatch": 0.042}
-    text = report.markdown(reported(tmp_path, match=match))
+    text = reporting.markdown(reported(tmp_path, match=match))
     assert "Matched in parameters by n_layers, within 4.2 %. NOT equal: ffn=relu +4.2 %." in text
     assert "| +4.2 % |" in " ".join(text.split())
-    text = report.markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
+    text = reporting.markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
     assert "Matched in parameters by n_layers, within 0.4 %." in text and "NOT equal" not in text
 
 
@@ -283,7 +283,7 @@ def test_two_shards_that_are_merged_report_what_one_machine_reports(tmp_path):
         assert said.exit_code == code, said.output
     alone, found = (json.loads((out / "c/comparison.json").read_text()) for out in (tmp_path / "runs", merged))
     assert found == alone
-    alone, found = (json.loads((out / "c/report.json").read_text()) for out in (tmp_path / "runs", merged))
+    alone, found = (json.loads((out / "c/reporting.json").read_text()) for out in (tmp_path / "runs", merged))
     assert [found[key] for key in ("verdicts", "caption")] == [alone[key] for key in ("verdicts", "caption")]
     told = ("name", "test", "dev", "loss", "difference", "tuning", "status", "verdict")
     assert [[row[key] for key in told] for row in found["rows"]] == [

@@ -20,11 +20,11 @@ from torch.autograd.profiler import profile
 from torch.testing import assert_close
 
 from zoo import build
-from zoo.builder import bind, sketch
-from zoo.library import open_library
+from zoo.declare.library import open_library
+from zoo.declare.spec import Node
+from zoo.model.builder import bind, sketch
+from zoo.model.cost import cache_bytes, kv_bytes_per_token, rows
 from zoo.parts import Shape
-from zoo.plan import cache_bytes, kv_bytes_per_token, rows
-from zoo.spec import Node
 from zoo_plugins.attention import MultiHead
 from zoo_plugins.kernel import Flash, Naive, Tiled, score
 from zoo_plugins.norm import LayerNorm

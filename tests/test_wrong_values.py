@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from written import HYBRID, write
 
 from zoo.cli import main
-from zoo.yaml import dump, load
+from zoo.declare.yaml import dump, load
 
 FILE = """
     plugins: {files: [hybrid.py], disable: [nobody], require: [transformer-zoo]}

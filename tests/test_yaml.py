@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zoo import SpecError, yaml
+from zoo import SpecError
+from zoo.declare import yaml
 
 
 def faults(text: str) -> list[str]:

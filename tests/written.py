@@ -8,8 +8,8 @@ from textwrap import dedent
 import pytest
 
 from zoo import SpecError
-from zoo.library import open_library
-from zoo.spec import Node
+from zoo.declare.library import open_library
+from zoo.declare.spec import Node
 
 HYBRID = '''
 from typing import Literal

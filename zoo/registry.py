@@ -18,9 +18,10 @@ from typing import Any
 
 import pluggy
 
+from zoo.faults import Fault, SpecError, nearest
+from zoo.hooks import API, SLOTS, Variant
+
 from . import hooks
-from .faults import Fault, SpecError, nearest
-from .hooks import API, SLOTS, Variant
 
 GROUP = "zoo"
 HOME = "transformer-zoo"

@@ -22,7 +22,7 @@ FORMAT = 1
 FINISHED = ("done", "diverged")
 """Statuses of runs that would end the same way again, and so are not repeated."""
 SPEEDS = "speeds.json"
-"""The file in a comparison's folder that keeps how long its steps take; see `zoo.pace`."""
+"""The file in a comparison's folder that keeps how long its steps take; see `zoo.execute.match_seconds`."""
 
 
 @dataclass(frozen=True)

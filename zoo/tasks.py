@@ -14,8 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .parts import Batch
-
 SPECIALS = 4
 """Every vocabulary begins with pad, bos, eos and mask, in this order (`Shape` holds their ids)."""
 
@@ -47,6 +45,22 @@ class Splits:
                     digest.update(text.encode() + b"\0")
             digest.update(b"\1")
         return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one task, whatever the architecture. `weight` is what each target token counts in loss and metrics."""
+
+    source: Tensor  # [B, S] ids; S may be 0
+    target: Tensor  # [B, T] ids
+    weight: Tensor  # [B, T] float32
+    source_keep: Tensor | None = None  # [B, S] bool, True = real token; None = all
+    target_keep: Tensor | None = None  # [B, T] bool; not the same as weight > 0
+    aligned: bool = False  # target[:, t] belongs to source[:, t]
+
+    def to(self, device: torch.device | str) -> Batch:
+        moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
+        return Batch(**moved)
 
 
 class Data:
@@ -116,7 +130,7 @@ class Task:
     aligned: bool = False
     source_len: int = 0  # longest source and target, in tokens
     target_len: int = 0
-    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.measure.METRICS`
+    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.train.loop.metrics.METRICS`
     probes: tuple[str, ...] = ()  # splits beside dev and test that the best weights are scored on
     probe_note: str = ""  # and what these are: a sentence without its full stop
 

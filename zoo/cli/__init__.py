@@ -73,7 +73,7 @@ class Commands(click.Group):
             click.echo(str(error), err=True)
             ctx.exit(4 if isinstance(error, PluginError) else 2)
         except KeyboardInterrupt:
-            from zoo.pool import STOPPED
+            from zoo.execute.pool import STOPPED
 
             click.echo("stopped", err=True)
             ctx.exit(STOPPED)

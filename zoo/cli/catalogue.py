@@ -95,7 +95,7 @@ def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: boo
 
 def _list_refusals(registry: Registry, slot: str | None, as_json: bool) -> None:
     """Every refusal, or those that a slot has a part in; each as soon as it is found."""
-    from ..matrix import refusals
+    from zoo.model.compatibility import refusals
 
     found = (r for r in refusals(registry) if slot is None or any(part.startswith(f"{slot}:") for part in r.parts))
     if as_json:

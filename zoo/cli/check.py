@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import override
-from ..faults import SpecError, nearest
-from ..registry import Entry
+from zoo.declare import override
+from zoo.faults import SpecError, nearest
+from zoo.registry import Entry
+
 from . import discovery, warn
 from .catalogue import complete_part
 
 if TYPE_CHECKING:
-    from ..testing import Subject
-    from ..testing.report import Found, Show
+    from zoo.testing import Subject
+    from zoo.testing.report import Found, Show
 
 FORMATS = ("text", "json", "junit", "markdown")
 
@@ -42,8 +43,8 @@ def check(
     long that took; a failure says what was changed, what should have stayed equal, and how to repeat it. The exit code
     is 1 if a property fails.
     """
-    from ..library import open_library
-    from ..testing import Subject, chosen, report
+    from zoo.declare.library import open_library
+    from zoo.testing import Subject, chosen, report
 
     options = read_options(sets, what)
     registry, entries = chosen(what, **discovery())
@@ -79,7 +80,7 @@ def read_options(sets: tuple[str, ...], what: str | None) -> dict[str, Any]:
 
 def known_checks(entries: list[Entry], only: tuple[str, ...]) -> None:
     """Raise `SpecError` for a property that nothing holds of these variants."""
-    from ..testing.tables import table_of
+    from zoo.testing.tables import table_of
 
     known = {name: None for slot in {entry.variant.slot for entry in entries} for name in table_of(slot).checks}
     for name in only:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import click
 
-from .. import yaml
-from ..compare import Comparison, attempt, read_comparison, warnings
-from ..faults import SpecError, nearest
-from ..hooks import SLOTS
-from ..library import Library, open_library
-from ..shape import Shape
-from ..signature import REQUIRED, Field, read, show
-from ..spec import MODEL_SLOTS
+from zoo.compare.comparison import Comparison, attempt, read_comparison, warnings
+from zoo.declare import yaml
+from zoo.declare.library import Library, open_library
+from zoo.declare.shape import Shape
+from zoo.declare.signature import REQUIRED, Field, read, show
+from zoo.declare.spec import MODEL_SLOTS
+from zoo.faults import SpecError, nearest
+from zoo.hooks import SLOTS
+
 from . import discovered, discovery, warn
 from .catalogue import complete_part
 from .models import CONTEXT, FROM, SHAPE, show_model
@@ -73,7 +74,7 @@ def validate(file: Path, sets: tuple[str, ...]) -> None:
 
 def built(reader, node) -> None:
     """Read a model and, where it says at which sizes, put as many of its layers together as differ."""
-    from ..builder import sketch
+    from zoo.model.builder import sketch
 
     model = reader.model(node)
     if model and model.shape:
@@ -83,7 +84,7 @@ def built(reader, node) -> None:
 @click.command()
 def schema() -> None:
     """Print the JSON schema of a file, with the options of every variant."""
-    from ..schema import schema as make
+    from zoo.compare.schema import schema as make
 
     click.echo(json.dumps(make(discovered()), indent=2))
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from .. import yaml
-from ..faults import SpecError, nearest
-from ..library import Library, open_library, own_document
+from zoo.declare import yaml
+from zoo.declare.library import Library, open_library, own_document
+from zoo.faults import SpecError, nearest
+
 from . import discovered, discovery, warn
 
 if TYPE_CHECKING:
-    from ..card import Card
+    from zoo.model.card import Card
 
 FROM = click.option("--file", type=click.Path(path_type=Path), help="A file of yours, whose models are meant first.")
 SHAPE = click.option("--shape", help="Other sizes than its own: a name, or '{scale: 0.1}'.")
@@ -46,7 +47,7 @@ def library_of(file: Path | None) -> Library:
 
 
 def carded(library: Library, name: str, shape: str | None, context: int | None) -> Card:
-    from ..card import card
+    from zoo.model.card import card
 
     return card(library, name, None if shape is None else yaml.scalar(shape, "--shape"), context)
 
@@ -57,7 +58,7 @@ def show_model(name: str, file: Path | None, shape: str | None, context: int | N
     if as_json:
         click.echo(json.dumps(made.plain(), indent=2, ensure_ascii=False))
         return
-    from ..card import claim, facts
+    from zoo.model.card import claim, facts
 
     sections = facts(made)
     told = ", ".join(filter(None, [f"{made.total:,} parameters", claim(made)]))
@@ -87,7 +88,7 @@ def diff(one: str, other: str, file: Path | None, shape: str | None, context: in
     """Print what differs between the models A and B, part by part."""
     from tabulate import tabulate
 
-    from ..card import apart
+    from zoo.model.card import apart
 
     library = library_of(file)
     cards = [carded(library, name, shape, context) for name in (one, other)]
@@ -129,7 +130,7 @@ def list_models(glob: str | None, as_json: bool) -> None:
 
 def print_overview(glob: str | None) -> None:
     """The published models with their choices and their costs, as a Markdown table."""
-    from ..card import OVERVIEW, card, overview
+    from zoo.model.card import OVERVIEW, card, overview
 
     library = open_library(registry=discovered())
     names = [row["name"] for row in published(glob) if row["parameters"] is not None]

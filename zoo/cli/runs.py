@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from ..shard import Shard
+from zoo.execute.shard import Shard
+
 from .documents import FILE, SETS, chosen, opened
 from .tables import OUT
 
@@ -52,9 +53,9 @@ def plan(
     no_time: bool,
 ) -> None:  # fmt: skip
     """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
-    from ..estimate import table
-    from ..pace import paced
-    from ..runner import at_once
+    from zoo.execute.estimate import table
+    from zoo.execute.match_seconds import paced
+    from zoo.execute.stages import at_once
 
     library = opened(file, name, (*sets, *short({"shape": shape})))
     comparison = chosen(library, name)
@@ -83,10 +84,10 @@ def run(
     on: str, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
-    from ..pace import paced
-    from ..pool import STOPPED, exit_code, run_all
-    from ..progress import display
-    from ..runner import ENGINES, stages, starts
+    from zoo.execute.match_seconds import paced
+    from zoo.execute.pool import STOPPED, exit_code, run_all
+    from zoo.execute.progress import display
+    from zoo.execute.stages import ENGINES, stages, starts
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
     library = opened(file, name, (*sets, *short(settings)))
@@ -118,9 +119,9 @@ def run(
 
 def reported(out: Path, names: Sequence[str]) -> None:
     """Print the tables of comparisons, write their reports, and say where they lie."""
-    from .. import report
+    from zoo import reporting
 
-    report.main(out, names, "terminal")
+    reporting.main(out, names, "terminal")
     for name in names:
         for what, file in (("report", "report.md"), ("page", "report.html"), ("pictures", "*.png")):
             if any((out / name).glob(file)):
@@ -136,7 +137,7 @@ def merge(ctx: click.Context, out: Path, folders: tuple[Path, ...], allow_failur
     """Gather the runs of DIRs, such as the shards of several machines, in OUT; then print the table and write the
     report. Exit with 3 if a run failed or is missing.
     """
-    from ..merge import merge, missing
+    from zoo.execute.merge import merge, missing
 
     documents = merge(out, folders)
     reported(out, list(documents))

@@ -16,7 +16,7 @@ from .catalogue import complete_slot
 @click.option("--to", type=click.Path(path_type=Path), default=".", show_default=True, help="Where to put its folder.")
 def new_plugin(name: str, slot: str, to: Path) -> None:
     """Write a package with a working variant NAME for a slot, its test and all that it takes to publish it."""
-    from ..scaffold import PREFIX, write
+    from zoo.templates.scaffold import PREFIX, write
 
     folder = write(name, slot, to, discovered())
     variant = folder.name.removeprefix(PREFIX)

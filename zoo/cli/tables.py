@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from .. import report as reports
-from ..faults import SpecError
+from zoo import reporting as reports
+from zoo.faults import SpecError
 
 OUT = click.option("--out", type=click.Path(path_type=Path), default="runs", show_default=True, help="Where runs lie.")
 FORMS = click.Choice([*reports.FORMATS, *reports.OVERVIEWS])

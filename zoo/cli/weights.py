@@ -34,17 +34,17 @@ def take(source: Path, family: str | None, out: Path | None, ignore: tuple[str, 
     DIR holds config.json and *.safetensors, or is one such file with config.json beside it. With --to, OUT/model.yaml
     describes it for every command here, and OUT/weights.safetensors holds its weights.
     """
-    from .. import exchange
-    from ..library import Library, own_document
+    from zoo.declare.library import Library, own_document
+    from zoo.interop import folders
 
     library = Library((own_document(),), discovered(), discovery())
-    found = exchange.look(source)
-    imported = exchange.take(found, library, family, ignore)
-    for line in exchange.told(imported, found):
+    found = folders.look(source)
+    imported = folders.take(found, library, family, ignore)
+    for line in folders.told(imported, found):
         click.echo(line)
     if out is not None:
-        exchange.write(imported, found, out)
-        click.echo(f"model: {out / exchange.MODEL}")
+        folders.write(imported, found, out)
+        click.echo(f"model: {out / folders.MODEL}")
 
 
 @click.command("export")
@@ -56,12 +56,12 @@ def give(source: Path, out: Path, family: str | None) -> None:
 
     What has no equivalent there is refused, with each part that stands in the way.
     """
-    from .. import exchange
-    from ..runner import trained
+    from zoo.execute.stages import trained
+    from zoo.interop import folders
 
     run = trained(source)
-    kind, *others = exchange.fitting(run, family)
-    config = exchange.give(kind, run, out)
+    kind, *others = folders.fitting(run, family)
+    config = folders.give(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")
     if others:
         click.echo(f"--as could also be {', '.join(other.name for other in others)}", err=True)

@@ -11,8 +11,9 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from ..builder import build
-from ..library import open_library
+from zoo.declare.library import open_library
+from zoo.model.builder import build
+
 from .case import SHAPES, Case
 from .choice import chosen, conformance
 from .models import CHECKS

@@ -10,12 +10,13 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from ..builder import bind
-from ..faults import SpecError
-from ..library import Library
-from ..signature import REQUIRED, read
-from ..spec import Node, PartSpec
-from ..tasks import SPECIALS, Data, Example, Splits, Tokenizer
+from zoo.declare.library import Library
+from zoo.declare.signature import REQUIRED, read
+from zoo.declare.spec import Node, PartSpec
+from zoo.faults import SpecError
+from zoo.model.builder import bind
+from zoo.tasks import SPECIALS, Data, Example, Splits, Tokenizer
+
 from .subject import Subject
 
 Check = Callable[["Alone"], str | None]

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from .. import measure
-from ..builder import make, tried
-from ..library import Library, open_library
-from ..parts import Architecture
-from ..shape import Shape
-from ..spec import ModelSpec, Node
+from zoo.declare.library import Library, open_library
+from zoo.declare.shape import Shape
+from zoo.declare.spec import ModelSpec, Node
+from zoo.model.builder import make, tried
+from zoo.parts import Architecture
+from zoo.train import metrics
+
 from .subject import Subject
 
 TOLERANCE = 1e-5
@@ -181,7 +182,7 @@ def gradient(model: nn.Module, loss: Tensor) -> dict[str, Tensor | None]:
 
 
 def mean_nll(model: Architecture, source: Tensor | None, target: Tensor, **given) -> Tensor:
-    return measure.token_nll(model(source, target, **given), target).mean()
+    return metrics.token_nll(model(source, target, **given), target).mean()
 
 
 def another(ids: Tensor) -> Tensor:

@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 
-from ..builder import make
-from ..checkpoint import Family, firsts
-from ..faults import SpecError
-from ..parts import Architecture
-from ..spec import ModelSpec, Node
-from ..template import Settings, choice, expression, nested
+from zoo.declare.spec import ModelSpec, Node
+from zoo.faults import SpecError
+from zoo.interop.family import Family, firsts
+from zoo.interop.template import Settings, choice, expression, nested
+from zoo.model.builder import make
+from zoo.parts import Architecture
+
 from .alone import Alone, alone, table
 from .case import loud
 from .subject import Table

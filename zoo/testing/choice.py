@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..faults import SpecError, nearest
-from ..hooks import SLOTS
-from ..library import open_library
-from ..registry import Entry, PluginError, Registry, discover
+from zoo.declare.library import open_library
+from zoo.faults import SpecError, nearest
+from zoo.hooks import SLOTS
+from zoo.registry import Entry, PluginError, Registry, discover
+
 from .subject import FAILED, PARTNERS, SKIPPED, Result, Subject, Trial
 from .tables import TABLES, table_of
 

@@ -11,8 +11,9 @@ import shutil
 import torch
 from torch import Tensor
 
-from ..faults import SpecError
-from ..parts import Architecture
+from zoo.faults import SpecError
+from zoo.parts import Architecture
+
 from .case import Case, gradient
 
 

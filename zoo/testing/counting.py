@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor, nn
 
-from ..builder import sketch
-from ..parts import Architecture
-from ..plan import cache_bytes, flops, flops_per_token, kv_bytes_per_token
+from zoo.model.builder import sketch
+from zoo.model.cost import cache_bytes, flops, flops_per_token, kv_bytes_per_token
+from zoo.parts import Architecture
+
 from .case import Case, made
 
 

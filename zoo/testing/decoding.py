@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..cache import Cache
+from zoo.parts.cache import Cache
+
 from .case import Case
 
 

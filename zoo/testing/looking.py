@@ -10,9 +10,11 @@ from itertools import product
 import torch
 from torch import nn
 
-from .. import measure
-from ..parts import Batch, Kernel
-from ..stack import Stack
+from zoo.model.stack import Stack
+from zoo.parts import Kernel
+from zoo.tasks import Batch
+from zoo.train import metrics
+
 from .case import Case, another, gradient
 
 
@@ -108,9 +110,9 @@ def padded(case: Case, sources, targets, alone, aligned: bool, source_side: str,
         if own is not None:
             kept = f"the logits of row {i}, with {len(sources[i])} source and {len(row)} target tokens,"
             case.same(logits[i][target_keep[i]], own, changed, kept)
-            total += measure.token_nll(own, row).sum()
+            total += metrics.token_nll(own, row).sum()
     batch = Batch(source, target, target_keep.float(), source_keep, target_keep, aligned)
-    loss, _ = measure.loss(logits, batch)
+    loss, _ = metrics.loss(logits, batch)
     case.same(loss, torch.as_tensor(total), changed, "the summed loss of all rows")
     bad = [name for name, g in gradient(case.model, loss).items() if g is not None and not g.isfinite().all()]
     if bad:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import weights
+from zoo.model import weights
+
 from .alone import Alone, alone, table
 from .subject import Table
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from ..faults import SpecError
-from ..parts import Architecture
-from ..signature import Field, choices, show
-from ..stack import Stack
+from zoo.declare.signature import Field, choices, show
+from zoo.faults import SpecError
+from zoo.model.stack import Stack
+from zoo.parts import Architecture
+
 from .case import SHAPES, Case, loud
 from .partners import models
 from .values import edges, options_of, others

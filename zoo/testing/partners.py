@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from ..builder import tried
-from ..faults import SpecError
-from ..spec import MODEL_SLOTS, WHOLE
+from zoo.declare.spec import MODEL_SLOTS, WHOLE
+from zoo.faults import SpecError
+from zoo.model.builder import tried
+
 from .case import SHAPES, Case, read
 from .subject import Subject
 from .values import options_of, others

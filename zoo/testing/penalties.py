@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .. import measure
+from zoo.train import metrics
+
 from .case import Case, gradient
 
 
@@ -28,4 +29,4 @@ def penalties(case: Case) -> str | None:
 def penalty(case: Case, source: Tensor, target: Tensor, **given: Tensor) -> Tensor | None:
     notes: list = []
     case.model(source, target, notes=notes, **given)
-    return measure.penalty(notes) if any(callable(name) for name, _ in notes) else None
+    return metrics.penalty(notes) if any(callable(name) for name, _ in notes) else None

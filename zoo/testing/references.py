@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ..parts import Batch
-from ..tasks import Reference, Task, fixed, pieces
+from zoo.tasks import Batch, Reference, Task, fixed, pieces
+
 from .alone import Alone, among, table
 from .subject import Subject, Table
 

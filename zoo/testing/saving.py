@@ -13,8 +13,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from .. import yaml as yaml_file
-from ..builder import sketch, trimmed
+from zoo.declare import yaml as yaml_file
+from zoo.model.builder import sketch, trimmed
+
 from .case import Case, made
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from ..faults import SpecError
-from ..library import Library, open_library
+from zoo.declare.library import Library, open_library
+from zoo.faults import SpecError
 
 PARTNERS = 6
 """Partners that a variant is tried among unless another number is asked for."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 
-from ..faults import SpecError, nearest
-from ..spec import MODEL_SLOTS
+from zoo.declare.spec import MODEL_SLOTS
+from zoo.faults import SpecError, nearest
+
 from .subject import Table
 
 TABLES = {slot: "models" for slot in MODEL_SLOTS} | {

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import measure
-from ..builder import bind, make
-from ..parts import Batch
-from ..shape import Shape
-from ..spec import Node
-from ..tasks import SPLITS, Task
-from ..train import groups
+from zoo.declare.shape import Shape
+from zoo.declare.spec import Node
+from zoo.model.builder import bind, make
+from zoo.tasks import SPLITS, Batch, Task
+from zoo.train.loop import groups
+from zoo.train.metrics import METRICS, evaluate, loss, predict
+
 from .alone import Alone, Bytes, Lines, Pairs, among, table
 from .subject import Subject, Table
 
@@ -214,13 +214,13 @@ class Uniform(nn.Module):
 def metrics(case: Alone) -> None:
     """The metrics are known, each comes out finite, and a model that knows nothing loses ln V, V the choices."""
     task = prepared(case)
-    if strange := [name for name in task.metrics if name not in measure.METRICS] or not task.metrics:
-        case.fail(f"the metrics should be some of {', '.join(measure.METRICS)}, and are {strange}.")
+    if strange := [name for name in task.metrics if name not in METRICS] or not task.metrics:
+        case.fail(f"the metrics should be some of {', '.join(METRICS)}, and are {strange}.")
     model = Uniform()
     model.vocab_size = task.vocab_size
     nats = math.log(task.vocab_size if task.choices is None else len(task.choices))
     for split, size in itertools.product(("dev", *task.probes), (64, 5)):
-        found = measure.evaluate(model, task, split, batch_size=size)
+        found = evaluate(model, task, split, batch_size=size)
         wrong = [name for name, value in found.items() if not math.isfinite(value)]
         if wrong or not math.isclose(found.get("loss", nats), nats, rel_tol=1e-5):
             case.fail(
@@ -235,7 +235,7 @@ def learnable(case: Alone) -> None:
     model, optimizer = learner(case, task)
     batch, losses = task.batch(8, seeded()), []
     for _ in range(60):
-        nll, weight = measure.loss(measure.predict(model, batch), batch, task.choices)
+        nll, weight = loss(predict(model, batch), batch, task.choices)
         losses.append((nll / weight).item())
         (nll / weight).backward()
         optimizer.step()

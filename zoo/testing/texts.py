@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from ..tasks import SPLITS, Example, Splits
+from zoo.tasks import SPLITS, Example, Splits
+
 from .alone import Alone, alone, table
 from .subject import Table
 

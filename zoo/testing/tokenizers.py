@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ..tasks import Tokenizer
+from zoo.tasks import Tokenizer
+
 from .alone import Alone, alone, table
 from .subject import Table
 

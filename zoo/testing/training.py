@@ -10,7 +10,8 @@ from itertools import product
 
 import torch
 
-from .. import measure
+from zoo.train import metrics
+
 from .case import Case, gradient, loud, mean_nll
 
 PLACES = 16
@@ -32,7 +33,7 @@ def runs(case: Case) -> None:
                 found = f"{list(logits.shape)} in {logits.dtype} with {logits.isfinite().sum()} finite values"
                 case.fail(f"{changed}: the logits should be {expected}, of that dtype and finite, and are {found}.")
         if training:
-            slopes = gradient(model, measure.token_nll(logits, case.target).mean())
+            slopes = gradient(model, metrics.token_nll(logits, case.target).mean())
             there = {name: g for name, g in slopes.items() if g is not None}
             bad = [name for name, g in there.items() if g.dtype != dtype or not g.isfinite().all()]
             if bad:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from ..signature import REQUIRED, Field, read
+from zoo.declare.signature import REQUIRED, Field, read
 
 EDGES = {int: (0, -1), float: (0.0, -1.0)}
 """Numbers that many options cannot be: what comes of them is a refusal in words or a model that works."""

@@ -1,0 +1,1 @@
+"""What is compared and what makes that fair: rows, designs, matching, tuning, halving."""

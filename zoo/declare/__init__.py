@@ -1,0 +1,1 @@
+"""From text to typed specs, every fault at once and each with its place."""

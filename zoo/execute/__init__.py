@@ -1,0 +1,1 @@
+"""Many runs: prepared, started in processes of their own, watched, resumed and merged."""

@@ -1,0 +1,105 @@
+"""One run in several processes, started and watched by torch's own launcher (what `torchrun` is the command of)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from typing import Any
+
+from zoo.runs import Run
+
+from .worker import Stop, one_line, perform, prepare
+
+PATIENCE = 600
+"""Seconds that processes get to save when they are asked to end."""
+
+
+class Watched(Run):
+    """The folder of a run as the processes see it that do not write it."""
+
+    tokenizer = Path(os.devnull)
+
+    def update(self, **parts: Any) -> dict[str, Any]:
+        return self.read()
+
+    def log(self, line: Any) -> None:
+        pass
+
+    def trim(self, step: int) -> None:
+        pass
+
+
+def spread(run: Run, processes: int) -> None:
+    """Start so many processes on a run and wait for them.
+
+    The first process records the result, under the lock that this one holds; if one fails, all end.
+    """
+    prepare(run.update(status="running", reason=None))
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    with tempfile.TemporaryDirectory() as logs:
+        config = LaunchConfig(
+            min_nodes=1, max_nodes=1, nproc_per_node=processes, rdzv_backend="c10d", rdzv_endpoint="localhost:0",
+            run_id=run.id, max_restarts=0, logs_specs=DefaultLogsSpecs(log_dir=logs), shutdown_timeout=PATIENCE,
+        )  # fmt: skip
+        try:
+            elastic_launch(config, rank)(str(run.folder))
+        except ChildFailedError as error:
+            run.update(status="failed", reason=reason(run, error.failures))
+        except SignalException:
+            if run.read()["status"] == "running":
+                run.update(status="interrupted", reason="stopped")
+
+
+def reason(run: Run, failures: dict[int, Any]) -> str:
+    """Why the team ended: one that was killed could not say so, and of the others the first to fail has."""
+    for number, failure in failures.items():
+        if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
+            hint = ", perhaps for lack of memory" if failure.exitcode == -signal.SIGKILL else ""
+            return f"killed by {signal.Signals(-failure.exitcode).name}{hint}: process {number} of {len(failures)}"
+    said = run.error.read_text("utf-8").strip().splitlines() if run.error.exists() else []
+    return said[-1] if said else f"process {min(failures)} exited with code {failures[min(failures)].exitcode}"
+
+
+def rank(folder: str) -> None:
+    """One of the processes: what it is told by the launcher stands in the environment."""
+    stop, run = Stop(), Run(Path(folder))
+    number = int(os.environ["RANK"])
+    own = run if number == 0 else Watched(run.folder)
+
+    def stopping() -> bool:
+        if os.getppid() != stop.parent:
+            os._exit(1)  # who held the lock of the folder is gone: write nothing more
+        return stop.asked
+
+    try:
+        import torch.distributed as dist
+
+        from zoo.train.loop import device
+        from zoo.train.parallel import TEAMS
+
+        train = run.read()["spec"]["train"]
+        kind = device(train["device"]).type
+        dist.init_process_group("nccl" if kind == "cuda" else "gloo")
+        perform(own, stopping, team=TEAMS[train["parallel"]]())
+        dist.destroy_process_group()
+    except BaseException as error:
+        complain(run, number, error)
+        sys.exit(1)
+    if stop.asked:
+        os._exit(0)  # a launcher that is ending takes no results, and whoever has one would wait for it
+
+
+def complain(run: Run, number: int, error: BaseException) -> None:
+    """Leave the traceback and the reason, unless another process has failed before: its end is why others fail."""
+    try:
+        with run.error.open("x", encoding="utf-8") as file:
+            file.write(f"{traceback.format_exc()}\nprocess {number}: {one_line(error)}\n")
+    except FileExistsError:
+        traceback.print_exc()

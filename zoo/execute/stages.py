@@ -1,0 +1,363 @@
+"""From a comparison to run folders and back: what a run is told, what it makes of that, and all of them in a pool."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from zoo.compare.comparison import Comparison, RunSpec, read_run
+from zoo.compare.halving import halved
+from zoo.compare.halving import rounds as of_halving
+from zoo.compare.match_budget import matched
+from zoo.compare.prepared import prepared
+from zoo.compare.tune import Asked, read, settled
+from zoo.compare.tune import rounds as of_trials
+from zoo.declare.library import Library, open_library, own_document
+from zoo.declare.spec import ModelSpec, Node, PartSpec, Train
+from zoo.faults import SpecError
+from zoo.model.builder import bind, make, sketch
+from zoo.model.cost import cost
+from zoo.model.weights import begin, digest, fitting, read_model
+from zoo.parts import Architecture
+from zoo.registry import discover
+from zoo.runs import Run, cores, write_json
+from zoo.tasks import Reference, Task, Tokenizer
+from zoo.train.loop import device
+from zoo.train.metrics import METRICS
+
+from .engines.ray import cluster
+from .engines.slurm import slurm
+from .pool import Job, local
+from .shard import Shard
+
+MODEL = "model.yaml"
+"""The file beside weights that describes a model which was not trained here."""
+WHOLE = Shard()
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run works with: a model and how to train it, or a reference."""
+
+    task: Task
+    model: Architecture | None = None
+    settings: Train | None = None
+    reference: Reference | None = None
+
+
+def record(run: RunSpec, task: Task, library: Library, known: dict | None = None) -> dict[str, Any]:
+    """What a run's folder says before it starts: enough for another process to make the same, and its counts.
+
+    They are taken here, since a model without weights costs a process that has none seconds of imports; once for all
+    runs of a model, where `known` keeps them.
+    """
+    known = {} if known is None else known
+    counted = (id(run.model), run.shape, str(run.task.plain()), run.train and run.train.batch_size)
+    if counted not in known:
+        known[counted] = model_facts(run, task, library)
+    return {
+        "spec": run.plain(),
+        "model": known[counted],
+        "seed": run.seed,
+        "threads": run.train.threads if run.train else 1,
+        "processes": run.train.processes if run.train else 1,
+        "provenance": run.provenance(),
+        "plugins": library.wishes(),
+    }
+
+
+def reopen(record: Mapping[str, Any]) -> tuple[RunSpec, Library]:
+    """The run that a record describes. Raises `SpecError` if a part of it is no longer there."""
+    wishes = record.get("plugins", {})
+    library = Library((own_document(),), discover(**wishes), wishes)
+    return read_run(record["spec"], library), library
+
+
+def materialise(record: Mapping[str, Any]) -> Made:
+    """Read the data and make the model that a record asks for."""
+    run, library = reopen(record)
+    task = run.make_task()
+    task.prepare()
+    if run.reference is not None:
+        return Made(task, reference=bind(run.reference, {}))
+    return Made(task, run.make_model(task, library.registry), bound(run.train))
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with its weights, in evaluation mode, and what it was made of."""
+
+    spec: ModelSpec
+    model: Architecture
+    library: Library
+    tokenizer: Tokenizer | None = None
+
+
+def trained(folder: str | os.PathLike) -> Trained:
+    """The model of a run folder, at its best weights on dev, or of a folder that `zoo import` wrote.
+
+    Raises `SpecError` if the folder holds no trained model.
+    """
+    run = Run(Path(folder))
+    record = run.read()
+    if not record and (run.folder / MODEL).exists():
+        return described(run.folder / MODEL)
+    if not run.weights.exists():
+        state = f"its status is '{record['status']}'" if record else "it has no run.json"
+        raise SpecError(f"{run.folder} holds no trained model; {state}")
+    spec, library = reopen(record)
+    shape = replace(spec.shape, vocab_size=record["data"]["vocab_size"])
+    model = make(spec.model, shape, seed=spec.seed, registry=library.registry)
+    read_model(model, run.weights)
+    return Trained(spec.model, model.eval(), library, tokenizer_of(run, spec))
+
+
+def tokenizer_of(run: Run, spec: RunSpec) -> Tokenizer | None:
+    """The tokenizer of a run as it was trained; None if its task has none."""
+    part = next((part for part in spec.task.parts() if part.slot == "tokenizer"), None)
+    if part is None or not run.tokenizer.exists():
+        return None
+    tokenizer = bind(part, {})
+    tokenizer.restore(run.tokenizer.read_text("utf-8"))
+    return tokenizer
+
+
+def described(path: Path) -> Trained:
+    """The one model that a file describes, with its weights. Raises `SpecError`."""
+    library = open_library(path)
+    names = list(library.documents[0].value.get("models", {}))
+    if len(names) != 1:
+        raise SpecError(f"{path} holds {len(names)} models; it should hold one")
+    reader = library.reader()
+    spec, shape = reader.sized(library.expand("model", Node(names[0]), reader), Node({}))
+    reader.finish()
+    if not spec.weights or not spec.shape:
+        raise SpecError(f"{path} says neither shape nor weights of '{names[0]}'")
+    model = make(spec, shape, registry=library.registry)
+    if drawn := begin(model, spec.weights):
+        raise SpecError(f"{spec.weights} lacks {', '.join(drawn)}")
+    own = "tokenizer" in library.documents[0].value.get("defaults", {})
+    part = reader.part(reader.default("tokenizer"), "tokenizer") if own else None
+    reader.finish()
+    return Trained(spec, model.eval(), library, part and bind(part, {}))
+
+
+def load(folder: str | os.PathLike):
+    """The trained model of a folder, in evaluation mode; see `trained`."""
+    return trained(folder).model
+
+
+def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | None:
+    """The part `model` of the record; None for a reference."""
+    if run.model is None:
+        return None
+    model = sketch(run.model, run.sized(task), library.registry)
+    counted = cost(model, task, run.train.batch_size)
+    kernels = dict.fromkeys(part.name for part in run.model.parts() if part.slot == "kernel")
+    return {
+        "parameters": counted.parameters,
+        "flops_per_token": counted.flops_per_token,
+        "kv_bytes_per_token": counted.kv_bytes_per_token,
+        "kernel": {"requested": ", ".join(kernels) or None, "effective": list(counted.kernels)},
+        "factorisation": "left to right" if model.autoregressive else "independent",
+        "weights": start_of(run.model, model),
+    }
+
+
+def start_of(spec: ModelSpec, model: Architecture) -> dict[str, Any] | None:
+    """The file that a model starts from, and which tensors one of the two has alone. Raises `SpecError`."""
+    if spec.weights is None:
+        return None
+    try:
+        fit = fitting(model, spec.weights)
+    except SpecError as error:
+        raise SpecError([spec.node.fault(fault.text, "weights") for fault in error.faults]) from error
+    counts = {"filled": len(fit.filled), "drawn": fit.drawn, "unused": fit.unused}
+    return {"file": spec.weights, "sha256": digest(spec.weights), **counts}
+
+
+def starts(jobs: Sequence[Job]) -> list[str]:
+    """A line for each row that starts from the weights of a file: what is in the model alone, and in the file alone."""
+    out = {}
+    for job in jobs:
+        facts = (job.run.read().get("model") or {}).get("weights")
+        if facts:
+            said = [f"{facts['filled']} tensors from {facts['file']}"]
+            for key, what in (("drawn", "drawn anew"), ("unused", "left in the file")):
+                names = dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in facts[key])
+                said += [f"{what}: {', '.join(names)}"] if names else []
+            out[job.name.partition(" · ")[0]] = "; ".join(said)
+    return [f"{name}: {text}" for name, text in out.items()]
+
+
+def bound(train: Train) -> Train:
+    """The settings with factories in place of their parts."""
+
+    def factory(part: PartSpec) -> Callable[..., Any]:
+        return lambda **given: bind(part, given)
+
+    return replace(train, schedule=factory(train.schedule), optimizer=factory(train.optimizer))
+
+
+def write_comparison(
+    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None
+) -> list[Job]:
+    """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
+
+    Of a shard, the runs outside it are left alone. A row whose settings are still to be chosen by trials has no runs
+    yet, and one that was dropped has none. `known` keeps what was read and counted. Raises `SpecError` for data that
+    cannot be read.
+    """
+    known = {} if known is None else known
+    comparison = written(comparison, known, library, out, file)
+    return lined_up([(row.name, row.settled) for row in comparison.rows], known, library, out, shard)
+
+
+def write_trials(
+    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None,
+    done: Collection[str] = (),
+) -> list[Job]:  # fmt: skip
+    """The same with what comes before the runs, trials or rounds of halving, as far as they are known, in place of the
+    runs, and without those whose ids are `done`: `write_comparison` chooses once they have ended.
+    """
+    known = {} if known is None else known
+    comparison = written(comparison, known, library, out, file)
+    rounds = of_trials(comparison) if comparison.tune else of_halving(comparison)
+    return [job for asked in rounds for job in lined_up(asked, known, library, out, shard, done)]
+
+
+def stages(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> Iterator[list[Job]]:
+    """Jobs that can go side by side, those on which the choice of others depends first: each list is to be run before
+    the next is asked for.
+    """
+    known: dict = {}
+    done: set[str] = set()
+    comparison = matched(comparison, known, library.registry)
+    if comparison.tune or comparison.halving:
+        while jobs := write_trials(comparison, library, out, file, shard, known, done):
+            yield jobs
+            done |= {job.run.id for job in jobs}
+    yield write_comparison(comparison, library, out, file, shard, known)
+
+
+def foreseen(comparison: Comparison, known: dict, library: Library, out: Path) -> Comparison:
+    """The comparison as far as `out` says what it becomes: matched, its settings chosen, its rows dropped."""
+    return halved(settled(matched(comparison, known, library.registry), known, out, library), known, out)
+
+
+def written(comparison: Comparison, known: dict, library: Library, out: Path, file: str) -> Comparison:
+    """The same, and its record."""
+    comparison = foreseen(comparison, known, library, out)
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
+    return comparison
+
+
+def lined_up(
+    rows: Asked, known: dict, library: Library, out: Path, shard: Shard, done: Collection[str] = ()
+) -> list[Job]:
+    """The jobs of the named rows, one seed of each after the other; each run's folder says what it is. Those whose ids
+    are `done` take part in the division into shards, and are left alone.
+    """
+    planned: dict[str, tuple[Job, dict[str, Any], int]] = {}
+    for turn in itertools.zip_longest(*(runs for _, runs in rows)):
+        for (row, runs), run in zip(rows, turn, strict=True):
+            if run is None:
+                continue
+            task, run = prepared(run, known), read(run, known)
+            if (id := run.id()) not in planned:
+                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library, known)
+                planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
+    held = shard.holds([cost for *_, cost in planned.values()])
+    mine = [each for each in itertools.compress(planned.values(), held) if each[0].run.id not in done]
+    for job, facts, _ in mine:
+        job.run.begin(facts)
+    return [job for job, *_ in mine]
+
+
+def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
+    """The FLOPs of a run, more or less: what matters is how runs compare. A reference is next to nothing."""
+    if run.train is None:
+        return 1
+    tokens = run.train.tokens or run.train.steps * run.train.batch_size * run.train.accumulate * task.target_len
+    return 1 + record["model"]["flops_per_token"] * tokens
+
+
+def summary(comparison: Comparison, known: dict, file: str, library: Library) -> dict[str, Any]:
+    """The record of a comparison: its rows, and what ranks them."""
+    first = comparison.rows[0].runs[0]
+    name = first.make_task().metrics[0]
+    return {
+        "format": 1,
+        "name": comparison.name,
+        "file": file,
+        "sets": library.overrides,
+        "task": first.task.name,
+        "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
+        "select": "best dev",
+        "baseline": comparison.baseline,
+        "test": comparison.test,
+        "margin": comparison.margin,
+        "match": comparison.match and comparison.match.plain(),
+        "tune": comparison.tune and comparison.tune.plain(),
+        "halving": comparison.halving and comparison.halving.plain(),
+        "claims": [claim.record() for claim in comparison.claims],
+        "notes": notes(comparison),
+        "rows": [
+            {
+                "name": row.name,
+                "differs": dict(row.differs),
+                "cell": dict(row.cell),
+                "refused": None,
+                "match": row.match,
+                "tuning": row.tuning,
+                "halving": row.halving,
+                "runs": [{"seed": run.seed, "id": read(run, known).id()} for run in row.settled],
+            }
+            for row in comparison.rows
+        ]
+        + [
+            {"name": each.raw.name, "differs": {}, "cell": dict(each.raw.cell), "refused": each.reason, "runs": []}
+            for each in comparison.refused
+        ],
+    }
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What the tasks of a comparison say of the splits that they are scored on beside dev and test."""
+    return list(dict.fromkeys(note for row in comparison.rows if (note := row.runs[0].make_task().probe_note)))
+
+
+def at_once(comparison: Comparison) -> int:
+    """How many runs go side by side unless the user says: as many as fill the cores, or one on a GPU."""
+    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    if any(device(name).type != "cpu" for name in {train.device for train in settings}):
+        return 1
+    return max(1, cores() // max((train.threads * train.processes for train in settings), default=1))
+
+
+def needs(comparison: Comparison) -> tuple[int, int]:
+    """The cores and the GPUs that the largest run asks a cluster for; a GPU only if its device is named."""
+    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    gpus = (train.processes for train in settings if train.device.startswith("cuda"))
+    return max((train.threads * train.processes for train in settings), default=1), max(gpus, default=0)
+
+
+ENGINES: dict[str, Callable[[Comparison], Any]] = {
+    "local": lambda comparison: nullcontext((local, at_once(comparison))),
+    "ray": lambda comparison: cluster(*needs(comparison)),
+    "slurm": lambda comparison: slurm(*needs(comparison)),
+}
+"""Where runs take place: a context that gives what starts one, and how many go side by side."""
+
+
+def folder(out: Path, name: str) -> Path:
+    """Where a comparison's record and report lie."""
+    path = out / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path

@@ -1,0 +1,1 @@
+"""Parts wired into a model, built from a spec, and what it costs."""

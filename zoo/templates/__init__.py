@@ -1,0 +1,1 @@
+"""Packages to write a variant in, and what fills them in."""

@@ -1,0 +1,1 @@
+"""One run: the loop, what is measured, and the processes that share it."""
