@@ -65,7 +65,7 @@ ZHANG = "Zhang and Sennrich 2019, arXiv:1910.07467"
 ZHU = "Zhu et al. 2025, arXiv:2503.10622"
 
 
-def family(slot: str, *rows: tuple, module: str = "") -> list[Variant]:
+def offer(slot: str, *rows: tuple, module: str = "") -> list[Variant]:
     """Variants of one slot from rows of name, target, summary, paper and, where the name settles some, options.
 
     They stand in the module of the slot's name unless another is given.
@@ -74,7 +74,7 @@ def family(slot: str, *rows: tuple, module: str = "") -> list[Variant]:
 
 
 # fmt: off
-POSITIONS = family(
+POSITIONS = offer(
     "position",
     ("none", "NoPosition", "No positions: a decoder learns order from its causal mask alone.", HAVIV),
     ("sinusoidal", "Sinusoidal", "Adds sines and cosines of geometrically growing wavelengths to the input.", VASWANI),
@@ -88,7 +88,7 @@ POSITIONS = family(
     ("t5-bias", "T5Bias", "Adds to each score a trained number per head and bucket of distances.", RAFFEL),
 )
 
-NORMS = family(
+NORMS = offer(
     "norm",
     ("layernorm", "LayerNorm", "Centres each vector and scales it to unit variance; then a gain and a bias.", BA),
     ("rmsnorm", "RMSNorm", "Divides each vector by its root mean square, without centring; then a gain.", ZHANG),
@@ -97,7 +97,7 @@ NORMS = family(
     ("none", "NoNorm", "Leaves every vector as it is."),
 )
 
-RESIDUALS = family(
+RESIDUALS = offer(
     "residual",
     ("pre-norm", "PreNorm", "x + f(norm(x)), and one norm at the end: nothing stands in the residual path.", XIONG),
     ("post-norm", "PostNorm", "norm(x + f(x)): the original layout; deep stacks of it need a warm-up.", VASWANI),
@@ -109,7 +109,7 @@ RESIDUALS = family(
     ("deepnorm", "DeepNorm", "norm(a x + f(x)), a > 1, f small at first: post-norm for deep stacks.", WANG_2022),
 )
 
-FFNS = family(
+FFNS = offer(
     "ffn",
     ("relu", "Plain", "down(max(0, up(x))): the original step.", VASWANI, {"activation": "relu"}),
     ("gelu", "Plain", "down(gelu(up(x))), gelu(z) = z P(Z < z), Z normal.", HENDRYCKS, {"activation": "gelu"}),
@@ -127,7 +127,7 @@ FFNS = family(
     ("none", "nothing", "No feed-forward step: the layer only attends."),
 )
 
-MIXTURES = family(
+MIXTURES = offer(
     "ffn",
     ("moe", "Mixture", "Each token takes a few experts, by a softmax over these (Mixtral).", JIANG,
      {"router": "top-softmax"}),
@@ -138,7 +138,7 @@ MIXTURES = family(
     module="mixture",
 )
 
-ATTENTIONS = family(
+ATTENTIONS = offer(
     "attention",
     ("mha", "MultiHead", "Every query head has keys and values of its own.", VASWANI, {"kv_heads": None}),
     ("mqa", "MultiHead", "All query heads share one head of keys and values.", SHAZEER_2019, {"kv_heads": 1}),
@@ -148,7 +148,7 @@ ATTENTIONS = family(
     ("none", "nothing", "No attention: each token is treated alone."),
 )
 
-RECURRENT = family(
+RECURRENT = offer(
     "attention",
     ("rnn", "Recurrent", "One hidden vector, made anew from itself and each token.", ELMAN, {"cell": "rnn"}),
     ("lstm", "Recurrent", "A hidden vector and a memory, with gates between the two.", HOCHREITER, {"cell": "lstm"}),
@@ -156,25 +156,25 @@ RECURRENT = family(
     module="recurrent",
 )
 
-LINEAR = family(
+LINEAR = offer(
     "attention",
     ("linear", "LinearAttention", "Products of positive features, no softmax: one sum is all it keeps.", KATHAROPOULOS),
     module="linear",
 )
 
-STATE_SPACES = family(
+STATE_SPACES = offer(
     "attention",
     ("mamba", "Mamba", "A state space whose input decides what is kept; stands with ffn none.", GU),
     module="statespace",
 )
 
-LATENT = family(
+LATENT = offer(
     "attention",
     ("mla", "Latent", "Keys and values come from one narrow vector per token, all that is cached.", DEEPSEEK_V2),
     module="latent",
 )
 
-KERNELS = family(
+KERNELS = offer(
     "kernel",
     ("naive", "Naive", "softmax(q k^T) v as it is written: the oracle that every kernel is held to.", VASWANI),
     ("flash", "Flash", "PyTorch's fused scaled_dot_product_attention: the scores are never stored.", DAO),
@@ -183,28 +183,28 @@ KERNELS = family(
     ("auto", "auto", "The fastest kernel that can carry what the attention and the position need."),
 )
 
-EMBEDDINGS = family(
+EMBEDDINGS = offer(
     "embedding",
     ("plain", "unnormed", "One trained vector per token, as it is.", "", {"scale": False}),
     ("scaled", "unnormed", "One vector per token, times sqrt(d_model).", VASWANI, {"scale": True}),
     ("normed", "Tokens", "One vector per token, normalised before the first layer.", LE_SCAO, {"normed": True}),
 )
 
-HEADS = family(
+HEADS = offer(
     "head",
     ("tied", "Logits", "Logits are products with the vectors of the input embedding.", PRESS_2016),
     ("transform", "Transformed", "A dense layer, an activation and a norm, then the tied logits.", DEVLIN),
     ("untied", "untied", "Logits come from a projection of their own."),
 )
 
-ARCHITECTURES = family(
+ARCHITECTURES = offer(
     "architecture",
     ("encoder-only", "EncoderOnly", "One bidirectional stack; target tokens are predicted independently.", DEVLIN),
     ("decoder-only", "DecoderOnly", "One causal stack that reads source and target as one text.", LIU_2018),
     ("encoder-decoder", "EncoderDecoder", "One stack reads the source, a causal one writes the target.", VASWANI),
 )
 
-TASKS = family(
+TASKS = offer(
     "task",
     ("language-modeling", "LanguageModeling", "Predict each token of a text from those before it.", BENGIO),
     ("masked-language-modeling", "MaskedLanguageModeling", "Recover the tokens that were hidden in a text.", DEVLIN),
@@ -212,7 +212,7 @@ TASKS = family(
     ("sequence-to-sequence", "SequenceToSequence", "Write one text given another.", SUTSKEVER),
 )
 
-GENERATED_TASKS = family(
+GENERATED_TASKS = offer(
     "task",
     ("copy", "Copy", "Repeat random symbols: attention by place alone.", GRAVES),
     ("reverse", "Reverse", "Write random symbols backwards.", GREFENSTETTE),
@@ -221,7 +221,7 @@ GENERATED_TASKS = family(
     module="generated",
 )
 
-DATA = family(
+DATA = offer(
     "data",
     ("python-docs", "PythonDocs", "English prose of the language reference that every Python ships, about 380 kB."),
     ("python-source", "PythonSource", "The source of Python's standard library, as installed here."),
@@ -229,7 +229,7 @@ DATA = family(
     ("table", "Table", "Named columns of a .tsv, .csv or .jsonl file."),
 )
 
-TOKENIZERS = family(
+TOKENIZERS = offer(
     "tokenizer",
     ("byte", "Byte", "One token per UTF-8 byte: nothing is unknown, but texts are long.", XUE),
     ("char", "Char", "One token per character of the training text."),
@@ -237,13 +237,13 @@ TOKENIZERS = family(
     ("pretrained", "Pretrained", "A tokenizer that others trained, from a tokenizer.json."),
 )
 
-OPTIMIZERS = family(
+OPTIMIZERS = offer(
     "optimizer",
     ("adamw", "adamw", "Adam with the weight decay apart from the gradient.", LOSHCHILOV_2017),
     ("sgd", "sgd", "Steps down the gradient itself, with momentum.", POLYAK),
 )
 
-SCHEDULES = family(
+SCHEDULES = offer(
     "schedule",
     ("cosine", "cosine", "A warm-up, then half a cosine down to a share of the peak.", LOSHCHILOV_2016),
     ("linear", "linear", "A warm-up, then a straight line down to a share of the peak.", DEVLIN),
@@ -251,13 +251,13 @@ SCHEDULES = family(
     ("inverse-sqrt", "inverse_sqrt", "A warm-up, then the peak over the square root of the step.", VASWANI),
 )
 
-REFERENCES = family(
+REFERENCES = offer(
     "reference",
     ("n-gram", "NGram", "Interpolated Kneser-Ney counts of the same tokens.", KNESER),
 )
 
-CHECKPOINTS = family(
-    "checkpoint",
+FAMILIES = offer(
+    "family",
     *((name, "Table", summary, "", {"table": name}) for name, summary in (
         ("albert", "ALBERT: one layer used over and over, a narrow embedding."),
         ("bart", "BART: the Transformer of 2017 with learned positions and a norm on the embedding."),
@@ -313,5 +313,5 @@ def zoo_variants() -> list[Variant]:
     return [
         *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *RECURRENT, *LINEAR, *STATE_SPACES, *LATENT,
         *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
-        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES, *CHECKPOINTS,
+        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES, *FAMILIES,
     ]  # fmt: skip

@@ -34,7 +34,7 @@ class MultiHead(Attention):
     `ValueError` for numbers that cannot be. To change it, wrap it: `project`, `kernel` and `out` are its three steps.
     """
 
-    honours = frozenset({"rotate", "bias", "cross", "two-way"})
+    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ def settle(scores: Tensor, bias: Tensor | None, ctx: AttentionContext) -> Tensor
 
 def weigh(scores: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
     """softmax(s) v over the keys that may be seen: [B, H, T, S], [B, G, S, W] -> [B, H, T, W]."""
-    see = ctx.see()
+    see = ctx.attention_mask()
     if see is not None:
         scores = scores.masked_fill(~see, torch.finfo(scores.dtype).min)
     if ctx.sink is not None:
@@ -57,7 +57,7 @@ class Naive(Kernel):
     gives zeros. A sink is one more score per head, which takes weight and gives nothing.
     """
 
-    honours = frozenset({"bias", "window", "softcap", "sink", "dropout", "cross"})
+    supports = frozenset({"bias", "window", "softcap", "sink", "dropout", "cross"})
     effective = "naive"
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
@@ -75,7 +75,7 @@ class Additive(Kernel):
     may see no key gives zeros.
     """
 
-    honours = Naive.honours
+    supports = Naive.supports
     effective = "additive"
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
@@ -101,7 +101,7 @@ class Flash(Kernel):
     Dao et al. 2022, https://arxiv.org/abs/2205.14135. `effective` says where torch must take its plain path.
     """
 
-    honours = frozenset({"bias", "window", "dropout", "cross"})
+    supports = frozenset({"bias", "window", "dropout", "cross"})
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
         super().__init__()
@@ -115,7 +115,7 @@ class Flash(Kernel):
         if ctx.bias is not None:
             mask = ctx.additive().to(q.dtype)
         else:
-            mask = None if causal else ctx.see()
+            mask = None if causal else ctx.attention_mask()
         scale, width = ctx.scale, v.shape[-1]
         if width != q.shape[-1]:  # torch's fused kernels know one width alone; zeros change nothing
             scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -142,7 +142,7 @@ class Tiled(Kernel):
     is O(T + S), plus the mask and the bias where there are such (a plain causal mask is never stored).
     """
 
-    honours = frozenset({"bias", "window", "softcap", "sink", "cross"})
+    supports = frozenset({"bias", "window", "softcap", "sink", "cross"})
     effective = "tiled"
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str], *, block: int = 64):
@@ -193,7 +193,7 @@ def begin(q: Tensor, v: Tensor, ctx: AttentionContext) -> tuple[Tensor, Tensor, 
 def look(rows: slice, keys: slice, behind: int, ctx: AttentionContext) -> Tensor | None:
     """The mask of one block; `behind` is how many keys stand before the first query."""
     if not (ctx.mask.plain and ctx.mask.causal):
-        see = ctx.see()
+        see = ctx.attention_mask()
         return see if see is None else see[..., rows, keys]
     if keys.stop <= behind + rows.start + 1:
         return None
@@ -204,4 +204,4 @@ def look(rows: slice, keys: slice, behind: int, ctx: AttentionContext) -> Tensor
 def auto(n_heads: int, head_dim: int, needs: Sequence[str]) -> Kernel:
     """Flash where it can carry what is needed on a fast path, naive elsewhere; `effective` of the result says which."""
     slow = {"dropout", "learned-bias"}
-    return (Flash if set(needs) <= Flash.honours - slow else Naive)(n_heads, head_dim, needs)
+    return (Flash if set(needs) <= Flash.supports - slow else Naive)(n_heads, head_dim, needs)

@@ -30,7 +30,7 @@ class Latent(Attention):
     `dropout` acts on the weights while training. Raises `ValueError` for numbers that cannot be.
     """
 
-    honours = frozenset({"rotate", "bias", "cross", "two-way"})
+    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ class LinearAttention(Attention):
     changes the speed alone. Who sees nothing gets zeros. Raises `ValueError` for a chunk below 1.
     """
 
-    honours = frozenset({"cross", "two-way"})
+    supports = frozenset({"cross", "bidirectional"})
 
     def __init__(self, shape: Shape, *, chunk: int = 32):
         super().__init__()

@@ -60,7 +60,7 @@ class Mixture(nn.Module):
     (https://arxiv.org/abs/2412.19437); `router_bias` gives the logits a bias. With `groups` the experts stand in so
     many groups, and a token chooses within its best `top_groups`. `shared` is a step that every token takes.
 
-    `balance` is the weight of the `LoadBalance` penalty. With `correct`, a number per expert is added to the scores
+    `balance` is the weight of the `LoadBalance` loss. With `correct`, a number per expert is added to the scores
     when experts are chosen, though not to the weights; each pass of the training moves it by so much, up where an
     expert had less than its share of the real tokens and down where it had more (Wang et al. 2024,
     https://arxiv.org/abs/2408.15664). An expert is called with the tokens that chose it, in one row. Raises
@@ -95,7 +95,7 @@ class Mixture(nn.Module):
         self.shared = None if shared is None else shared()
         if any(isinstance(m, Absent) for m in (*self.experts, self.shared)):
             raise ValueError("an expert cannot be left out; shared: null is a mixture without a shared step")
-        self.penalty = LoadBalance(experts, top, balance)
+        self.auxiliary_loss = LoadBalance(experts, top, balance)
 
     def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
         flat = x.flatten(0, 1)
@@ -122,12 +122,12 @@ class Mixture(nn.Module):
         return chosen, weights * self.scale
 
     def tell(self, scores: Tensor, chosen: Tensor, keep: Tensor | None, ctx: AttentionContext) -> None:
-        """Note what the penalty needs of the real tokens, and correct the next choices while training."""
+        """Note what the auxiliary loss needs of the real tokens, and correct the next choices while training."""
         load = count(chosen, len(self.experts), keep).to(scores.dtype)
-        if self.penalty.weight and ctx.notes is not None:
+        if self.auxiliary_loss.weight and ctx.notes is not None:
             shares = scores / scores.sum(-1, keepdim=True)
             shares = shares if keep is None else shares * keep[:, None]
-            ctx.note(self.penalty, torch.stack([load, shares.sum(0)]))
+            ctx.note(self.auxiliary_loss, torch.stack([load, shares.sum(0)]))
         if self.correction is not None and self.training:
             self.correction += self.speed * (load.mean() - load).sign()
 

@@ -157,7 +157,7 @@ class Recurrent(Attention):
     a width below 1.
     """
 
-    honours = frozenset({"two-way"})
+    supports = frozenset({"bidirectional"})
 
     def __init__(
         self, shape: Shape, layer: Place, *, cell: Literal["rnn", "lstm", "gru"] = "lstm", width: int | None = None

@@ -64,7 +64,7 @@ class Mamba(Attention):
     h and the last taps. Raises `ValueError` for a size below 1.
     """
 
-    honours = frozenset()
+    supports = frozenset()
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ def leaking(dense):
 def from_the_first_key(forward):
     def broken(self, q, k, v, ctx):
         causal = ctx.mask.plain and ctx.mask.causal
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=None if causal else ctx.see(), is_causal=causal)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=None if causal else ctx.attention_mask(), is_causal=causal)
 
     return broken
 
@@ -71,7 +71,7 @@ def unguarded(forward):
 
     def broken(self, q, k, v, ctx):
         scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
-        see = ctx.see()
+        see = ctx.attention_mask()
         return (scores if see is None else scores.masked_fill(~see, -torch.inf)).softmax(-1) @ v
 
     return broken

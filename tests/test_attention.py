@@ -40,7 +40,7 @@ def drawn(*size: int) -> torch.Tensor:
 class Listening(Kernel):
     """Remembers what it was asked for and told, and gives the values back."""
 
-    honours = Naive.honours
+    supports = Naive.supports
 
     def __init__(self, n_heads, head_dim, needs):
         super().__init__()
@@ -288,7 +288,7 @@ def through(function, ours: MultiHead, x: torch.Tensor, window: int | None, **mo
     return ours.out(out.flatten(2))
 
 
-@pytest.mark.parametrize("kernel", [k for k in KERNELS if "softcap" in k.honours])
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if "softcap" in k.supports])
 @pytest.mark.parametrize("window", [None, 3])
 def test_softcap_is_gemma2s(kernel, window):
     gemma2 = pytest.importorskip("transformers.models.gemma2.modeling_gemma2")
@@ -297,7 +297,7 @@ def test_softcap_is_gemma2s(kernel, window):
     torch.testing.assert_close(ours(x, x, context(9, 9, causal=True)), right, atol=2e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", [k for k in KERNELS if "sink" in k.honours])
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if "sink" in k.supports])
 @pytest.mark.parametrize("window", [None, 3])
 def test_sinks_are_those_of_gpt_oss(kernel, window):
     gpt_oss = pytest.importorskip("transformers.models.gpt_oss.modeling_gpt_oss")

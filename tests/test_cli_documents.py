@@ -131,7 +131,7 @@ CROSS_PART = {
     ),
     "a kernel and what it carries": (
         "model: {attention: {name: mha, softcap: 5.0}, kernel: flash}",
-        "1:55: kernel 'flash': it cannot honour softcap, which is needed here; 'additive', 'naive' or 'tiled' can",
+        "1:55: kernel 'flash': it does not support softcap, which is needed here; use 'additive', 'naive' or 'tiled'",
     ),
     "a kernel that nobody asks for": (
         "model: {attention: naive, kernel: flash}",

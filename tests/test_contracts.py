@@ -51,12 +51,12 @@ def layer(slot: str, name: str) -> tuple[Stack, Layer]:
 
 
 @cache
-def honours(slot: str, name: str) -> frozenset:
+def supports(slot: str, name: str) -> frozenset:
     """What an attention or a kernel can carry; nothing where there is none."""
     found = layer(slot, name)[1]
     if slot == "kernel":
-        return next(m for m in found.modules() if isinstance(m, Kernel)).honours
-    return getattr(found, "attention", Absent()).honours
+        return next(m for m in found.modules() if isinstance(m, Kernel)).supports
+    return getattr(found, "attention", Absent()).supports
 
 
 def doors(position: str) -> frozenset:
@@ -87,21 +87,21 @@ def reasons(row: dict) -> list[str]:
         row.get, ("architecture", "position", "attention", "kernel", "shape")
     )
     found = []
-    if attention and position and (lacking := doors(position) - honours("attention", attention)):
+    if attention and position and (lacking := doors(position) - supports("attention", attention)):
         what = " and ".join(sorted(lacking))
-        found.append(f"attention '{attention}': it cannot honour {what}, which position '{position}'")
+        found.append(f"attention '{attention}': it does not support {what}, which position '{position}'")
     if attention and architecture:
-        able = honours("attention", attention)
+        able = supports("attention", attention)
         if crosses(architecture) and "cross" not in able:
-            found.append(f"attention '{attention}': it cannot honour cross; write 'cross:' with")
-        if not forward_only(architecture) and "two-way" not in able:
-            found.append(f"attention '{attention}': it cannot honour two-way, which the encoder of")
+            found.append(f"attention '{attention}': it does not support cross; write 'cross:' with")
+        if not forward_only(architecture) and "bidirectional" not in able:
+            found.append(f"attention '{attention}': it does not support bidirectional, which the encoder of")
     if attention and kernel and not takes_a_kernel(attention):
         found.append(f"kernel '{kernel}': no attention of this model asks for a kernel")
-    if kernel and position and doors(position) & ({"bias"} - honours("kernel", kernel)):
-        found.append(f"kernel '{kernel}': it cannot honour bias")
-    if kernel and architecture and crosses(architecture) and "cross" not in honours("kernel", kernel):
-        found.append(f"kernel '{kernel}': it cannot honour cross")
+    if kernel and position and doors(position) & ({"bias"} - supports("kernel", kernel)):
+        found.append(f"kernel '{kernel}': it does not support bias")
+    if kernel and architecture and crosses(architecture) and "cross" not in supports("kernel", kernel):
+        found.append(f"kernel '{kernel}': it does not support cross")
     if shape and position and "rotate" in doors(position) and Shape(**SHAPES[shape]).head_width % 2:
         found.append("only pairs can be rotated")
     return found

@@ -116,7 +116,7 @@ def test_rows_have_no_design(tmp_path):
 # Refused combinations
 
 MIXERS = "model: {}\nvary: {attention: [mha, lstm], position: [none, alibi]}\n"
-WHY = "attention 'lstm': it cannot honour bias, which position 'alibi' needs"
+WHY = "attention 'lstm': it does not support bias, which position 'alibi' needs"
 
 
 def test_a_refused_combination_is_a_row_with_its_reason(tmp_path):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 CORE = sorted((ROOT / "zoo").rglob("*.py"))
 OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
 TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").glob("*/*") if path.suffix != ".pyc")
-TABLES = sorted((ROOT / "plugins" / "checkpoints").glob("*.yaml"))
+TABLES = sorted((ROOT / "plugins" / "families").glob("*.yaml"))
 PAGE = sorted((ROOT / "zoo" / "reporting").glob("page.*"))
 BUILT_IN = discover(plugins=False).entries
 

@@ -77,7 +77,7 @@ def sweep(out, seeds=6, **document):
         record["metrics"]["x2"] = {"bpb": record["metrics"]["test"]["bpb"] + 0.3}
     rows["bar"] = [run(0, 2.1, train=None, model={})]
     rows["lost"] = [run(s, None, "diverged", reason="loss is NaN", curve=curve(5, (0, 50))) for s in range(seeds)]
-    rows["refused"] = "kernel 'x' cannot honour softcap"
+    rows["refused"] = "kernel 'x' does not support softcap"
     said = {"is": "better", "than": "base", "on": "x2", "than_on": "x2", "of": "bpb", "better": "lower"}
     claims = [{"row": name, **said} for name in heights | {"close": 0} if name != "base"]
     return table(out, rows, baseline="base", test="paired-t", claims=claims, **document)

@@ -72,7 +72,7 @@ PAIRS = [
     (case, kernel)
     for case, given in CASES.items()
     for kernel, make in KERNELS.items()
-    if kernel != "naive" and {"softcap", "sink"} & given.keys() <= make(H, 5, ()).honours
+    if kernel != "naive" and {"softcap", "sink"} & given.keys() <= make(H, 5, ()).supports
 ]
 
 
@@ -299,10 +299,10 @@ def test_tiled_skips_blocks_that_lie_in_the_future():
 
 
 def test_what_each_kernel_carries():
-    assert Naive.honours == {"bias", "window", "softcap", "sink", "dropout", "cross"}
-    assert Flash.honours == {"bias", "window", "dropout", "cross"}
-    assert Tiled.honours == {"bias", "window", "softcap", "sink", "cross"}
-    assert Additive.honours == Naive.honours
+    assert Naive.supports == {"bias", "window", "softcap", "sink", "dropout", "cross"}
+    assert Flash.supports == {"bias", "window", "dropout", "cross"}
+    assert Tiled.supports == {"bias", "window", "softcap", "sink", "cross"}
+    assert Additive.supports == Naive.supports
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_pytest_finds_a_fault(tmp_path):
 
 
 def test_the_pytest_plugin_costs_nothing_unasked():
-    code = "import zoo.testing.pytest_plugin, sys; assert 'torch' not in sys.modules and 'zoo.registry' not in sys.modules"
+    code = "import zoo.pytest_plugin, sys; assert 'torch' not in sys.modules and 'zoo.registry' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

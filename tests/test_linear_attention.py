@@ -102,7 +102,7 @@ def test_its_cost_grows_with_the_length_not_with_its_square():
 
 def test_where_it_cannot_serve():
     for position, lacks in (("rope", "rotate"), ("alibi", "bias")):
-        with pytest.raises(SpecError, match=f"attention 'linear': it cannot honour {lacks}"):
+        with pytest.raises(SpecError, match=f"attention 'linear': it does not support {lacks}"):
             zoo.build({"attention": "linear", "position": position}, shape="quick")
     with pytest.raises(SpecError, match="chunk is 0; it should be at least 1"):
         zoo.build({"attention": {"name": "linear", "chunk": 0}}, shape="quick")

@@ -155,10 +155,10 @@ def test_flops_by_hand():
 
 
 def test_where_it_cannot_serve():
-    said = "it cannot honour two-way, which the encoder of architecture 'encoder-only' needs"
+    said = "it does not support bidirectional, which the encoder of architecture 'encoder-only' needs"
     with pytest.raises(SpecError, match=said):
         zoo.build({"attention": "mamba", "architecture": "encoder-only"}, shape="quick")
-    with pytest.raises(SpecError, match="attention 'mamba': it cannot honour rotate"):
+    with pytest.raises(SpecError, match="attention 'mamba': it does not support rotate"):
         zoo.build({"attention": "mamba", "position": "rope"}, shape="quick")
     for name in ("d_state", "d_conv", "expand", "dt_rank"):
         with pytest.raises(SpecError, match=f"{name} is 0; it should be at least 1"):

@@ -192,7 +192,7 @@ def test_deepseek_v3():
     assert not torch.allclose(made(x, told(x)), right, atol=1e-2), "the correction chose nothing"
 
 
-# The penalty
+# The auxiliary loss
 
 
 def penalised(layers: int = 3, real=None, **options) -> tuple[list, list[torch.Tensor]]:
@@ -208,18 +208,18 @@ def penalised(layers: int = 3, real=None, **options) -> tuple[list, list[torch.T
 
 @pytest.mark.parametrize("real", [None, keep("111111...", "111111111"), keep("...111111", ".........")])
 @pytest.mark.parametrize("router", ["top-softmax", "softmax"])
-def test_the_penalty_is_mixtrals_over_all_layers_and_real_tokens(real, router):
+def test_the_auxiliary_loss_is_mixtrals_over_all_layers_and_real_tokens(real, router):
     pytest.importorskip("transformers")
     from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
     notes, logits = penalised(real=real, router=router)
     theirs = load_balancing_loss_func(tuple(logits), 4, 2, real)
-    assert metrics.penalty(notes).item() == pytest.approx(0.02 * theirs.item(), rel=1e-6)
-    alone = [metrics.penalty([note]).item() for note in notes]
+    assert metrics.auxiliary_loss(notes).item() == pytest.approx(0.02 * theirs.item(), rel=1e-6)
+    alone = [metrics.auxiliary_loss([note]).item() for note in notes]
     assert sum(alone) / 3 > 1.05 * 0.02 * theirs.item(), "here the layers could be judged apart"
 
 
-def test_the_penalty_of_a_router_that_does_not_care_is_its_weight_times_top():
+def test_the_auxiliary_loss_of_a_router_that_does_not_care_is_its_weight_times_top():
     made = LoadBalance(experts=4, top=2, weight=0.1)
     assert made([torch.tensor([[8.0, 8, 8, 8], [4, 4, 4, 4]])]).item() == pytest.approx(0.2)
     assert made([torch.tensor([[16.0, 16, 0, 0], [8, 8, 0, 0]])]).item() == pytest.approx(0.4)
@@ -228,8 +228,8 @@ def test_the_penalty_of_a_router_that_does_not_care_is_its_weight_times_top():
 
 def test_mixtures_that_differ_are_judged_apart():
     one, other = penalised(2)[0], penalised(2, top=3)[0]
-    apart = metrics.penalty(one) + metrics.penalty(other)
-    assert metrics.penalty([*one, *other]).item() == pytest.approx(apart.item(), rel=1e-12)
+    apart = metrics.auxiliary_loss(one) + metrics.auxiliary_loss(other)
+    assert metrics.auxiliary_loss([*one, *other]).item() == pytest.approx(apart.item(), rel=1e-12)
 
 
 def test_nothing_is_noted_where_nothing_is_asked():
@@ -239,7 +239,7 @@ def test_nothing_is_noted_where_nothing_is_asked():
     assert not notes
 
 
-def test_sigmoid_scores_add_up_to_one_in_the_penalty():
+def test_sigmoid_scores_add_up_to_one_in_the_auxiliary_loss():
     notes, logits = penalised(1, router="sigmoid")
     scores = logits[0].sigmoid()
     right = (scores / scores.sum(-1, keepdim=True)).sum(0)
@@ -254,7 +254,7 @@ def test_its_gradient_evens_out_the_router():
     for _ in range(60):
         notes = []
         made(x, told(x, notes=notes))
-        loss = metrics.penalty(notes)
+        loss = metrics.auxiliary_loss(notes)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -365,7 +365,7 @@ def test_compiles_to_one_graph_whatever_the_tokens_choose(form):
     for n in (7, 8, 1):
         x, ours, theirs = drawn(2, n, 12), [], []
         assert_close(compiled(x, told(x, notes=ours)), made(x, told(x, notes=theirs)))
-        assert_close(metrics.penalty(ours), metrics.penalty(theirs))
+        assert_close(metrics.auxiliary_loss(ours), metrics.auxiliary_loss(theirs))
 
 
 def test_bfloat16_is_near_float64():

@@ -127,10 +127,10 @@ REFUSED = {
     ),
     "architecture 'decoder-only' has no cross-attention": ({"cross": "mha"}, {}),
     "no attention of this model asks for a kernel": ({"attention": "none", "kernel": "naive"}, {}),
-    "kernel 'flash': it cannot honour softcap, which is needed here; 'additive', 'naive' or 'tiled' can": (
+    "kernel 'flash': it does not support softcap, which is needed here; use 'additive', 'naive' or 'tiled'": (
         {"attention": {"name": "mha", "softcap": 2.0}, "kernel": "flash"}, {}
     ),
-    "it cannot honour rotate, which position 'rope' needs": ({"attention": "none", "position": "rope"}, {}),
+    "it does not support rotate, which position 'rope' needs": ({"attention": "none", "position": "rope"}, {}),
     "write 'cross:' with": ({"architecture": "encoder-decoder", "attention": "none"}, {}),
     "give head_dim in the shape": ({"position": "rope", "attention": {"name": "mha", "head_dim": 8}}, {}),
     "shape has no option 'd_modle'; did you mean 'd_model'?": ({}, {"d_modle": 24}),
@@ -260,7 +260,7 @@ class Narrow(nn.Module):
 class SideBySide(Attention):
     """The sum of two attentions, each with a cell of its own."""
 
-    honours = frozenset({"rotate", "bias", "cross", "two-way"})
+    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
     def __init__(self, *, one: Part["attention"] = "mha", other: Part["attention"] = "mqa"):  # noqa: F821, UP037
         super().__init__()
@@ -274,7 +274,7 @@ class SideBySide(Attention):
 class Tilted(Attention):
     """An inner attention with one more bias, a learned slope per head of this layer."""
 
-    honours = frozenset({"rotate", "bias", "cross", "two-way"})
+    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
     def __init__(self, shape: Shape, *, inner: Part["attention"] = "mha"):  # noqa: F821, UP037
         super().__init__()
@@ -288,7 +288,7 @@ class Tilted(Attention):
 class Forwards(Attention):
     """Each token becomes its predecessors' mean; it learns where it stands and says what torch cannot count."""
 
-    honours = frozenset()
+    supports = frozenset()
 
     def __init__(self, layer):
         super().__init__()
@@ -343,14 +343,14 @@ def test_parts_inside_options_with_caches_and_kernels():
 
 
 def test_a_mixer_that_looks_back_only_cannot_serve_an_encoder():
-    said = "'forwards': it cannot honour two-way, which the encoder of architecture 'encoder-only' needs; .*'mha'"
+    said = "'forwards': it does not support bidirectional, which the encoder of architecture 'encoder-only' needs; .*'mha'"
     with pytest.raises(SpecError, match=said):
         built({"architecture": "encoder-only", "attention": "forwards"}, registry=OWN)
     with pytest.raises(SpecError) as refusal:
         built({"architecture": "encoder-decoder", "attention": "forwards", "position": "rope"}, registry=OWN)
     said = [str(fault) for fault in refusal.value.faults]
-    lacks = [text.partition("it cannot honour ")[2].split()[0].strip(";,") for text in said]
-    assert lacks == ["two-way", "rotate", "cross"]
+    lacks = [text.partition("it does not support ")[2].split()[0].strip(";,") for text in said]
+    assert lacks == ["bidirectional", "rotate", "cross"]
     one_each = {"encoder": "mha", "decoder": "forwards"}
     model = built({"architecture": "encoder-decoder", "attention": one_each, "cross": "mha"}, registry=OWN)
     assert model.decoder.layers[0].attention.causal
@@ -389,7 +389,7 @@ def test_faults_inside_options_say_where(inner, said):
 
 def test_an_inner_attention_is_held_to_its_place():
     sides = {"name": "side-by-side", "one": {"name": "mha", "softcap": 2.0}}
-    with pytest.raises(SpecError, match="kernel 'flash': it cannot honour softcap"):
+    with pytest.raises(SpecError, match="kernel 'flash': it does not support softcap"):
         zoo.build({"attention": sides, "kernel": "flash"}, shape=SHAPE, registry=OWN)
 
 

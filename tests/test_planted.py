@@ -38,7 +38,7 @@ def test_the_table_is_what_the_page_says():
 class RunningMean(Attention):
     """The mean of what was read so far: a mixer that takes no kernel, and remembers a sum and a count."""
 
-    honours = frozenset({"two-way"})
+    supports = frozenset({"bidirectional"})
 
     def __init__(self, shape: Shape, *, counts_pads: bool = False):
         super().__init__()

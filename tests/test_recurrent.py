@@ -139,9 +139,9 @@ def test_only_a_stack_that_is_not_causal_reads_backwards():
 
 REFUSED = {
     "width is 0; it should be at least 1": {"attention": {"name": "rnn", "width": 0}},
-    "attention 'lstm': it cannot honour rotate": {"attention": "lstm", "position": "rope"},
-    "attention 'gru': it cannot honour bias": {"attention": "gru", "position": "alibi"},
-    "attention 'gru': it cannot honour cross; write 'cross:' with": {
+    "attention 'lstm': it does not support rotate": {"attention": "lstm", "position": "rope"},
+    "attention 'gru': it does not support bias": {"attention": "gru", "position": "alibi"},
+    "attention 'gru': it does not support cross; write 'cross:' with": {
         "attention": "gru", "architecture": "encoder-decoder"
     },
     "no attention of this model asks for a kernel": {"attention": "rnn", "kernel": "naive"},

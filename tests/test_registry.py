@@ -59,7 +59,7 @@ BUILT_IN = {
     "optimizer": "adamw sgd",
     "schedule": "cosine linear constant inverse-sqrt",
     "reference": "n-gram",
-    "checkpoint": "gpt2 llama mistral qwen2 qwen3 gemma gemma2 gemma3 olmo olmo2 phi gpt-neox gptj gpt-neo falcon bloom "
+    "family": "gpt2 llama mistral qwen2 qwen3 gemma gemma2 gemma3 olmo olmo2 phi gpt-neox gptj gpt-neo falcon bloom "
     "mpt opt starcoder2 smollm3 mixtral gpt-oss cohere bert roberta albert modernbert t5 t5-v1.1 bart marian pegasus "
     "deepseek-v2 deepseek-v3 mamba",
 }

@@ -56,7 +56,7 @@ def test_a_diverged_run_neither_ranks_nor_enters_a_mean(tmp_path):
 
 def test_every_ending_has_its_status_and_reason(tmp_path):
     rows = {
-        "refused": "kernel 'x' cannot honour softcap",
+        "refused": "kernel 'x' does not support softcap",
         "not run": [None, None],
         "running": [run(0, None, "running")],
         "interrupted": [run(0, None, "interrupted", reason="ctrl-c")],
@@ -64,7 +64,7 @@ def test_every_ending_has_its_status_and_reason(tmp_path):
     }
     found = {row.name: (row.status, row.reason) for row in table(tmp_path, rows).rows}
     assert found == {
-        "refused": ("refused", "kernel 'x' cannot honour softcap"),
+        "refused": ("refused", "kernel 'x' does not support softcap"),
         "not run": ("not run", None),
         "running": ("running", None),
         "interrupted": ("interrupted", "ctrl-c"),

@@ -119,7 +119,7 @@ def test_the_curve_holds_the_mean_since_the_line_before(tmp_path):
     assert column(third.curve, "step") == [3, 6]
 
 
-# penalties
+# auxiliary losses
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def noting(weight):
     return Noting(weight)
 
 
-def test_a_penalty_is_added_to_the_objective_and_not_to_the_loss(tmp_path):
+def test_an_auxiliary_loss_is_added_to_the_objective_and_not_to_the_loss(tmp_path):
     """Two notes under one name are judged together: 2 mean(l^2) with a slope of 4 l / 3."""
 
     class Loud(Table):
@@ -166,36 +166,36 @@ def test_a_penalty_is_added_to_the_objective_and_not_to_the_loss(tmp_path):
     p, share = logits.softmax(0), torch.tensor([0.25, 0.5, 0.25])
     loss = -(share * p.log()).sum().item()
     assert column(seen.curve, "loss") == pytest.approx([loss], rel=1e-6)
-    assert column(seen.curve, "penalty") == pytest.approx([2 * logits.square().mean().item()], rel=1e-6)
+    assert column(seen.curve, "auxiliary_loss") == pytest.approx([2 * logits.square().mean().item()], rel=1e-6)
     slope = p - share + 4 * logits / 3
     assert column(seen.curve, "grad_norm") == pytest.approx([slope.norm().item()], rel=1e-5)
     after = seen.model.logits.detach().softmax(0)
     assert column(seen.curve, "loss", "dev") == pytest.approx([-(share * after.log()).sum().item()], rel=1e-6)
 
 
-def test_accumulation_leaves_the_penalty_as_it_is(tmp_path):
+def test_accumulation_leaves_the_auxiliary_loss_as_it_is(tmp_path):
     at_once = go(tmp_path / "a", noting(3.0), batch_size=8)
     split = go(tmp_path / "b", noting(3.0), batch_size=2, accumulate=4)
     assert torch.allclose(vector(at_once.model), vector(split.model), atol=1e-6)
-    assert column(split.curve, "penalty") == pytest.approx(column(at_once.curve, "penalty"), rel=1e-5)
-    assert column(at_once.curve, "penalty")[-1] < 0.9 * column(at_once.curve, "penalty")[0]
+    assert column(split.curve, "auxiliary_loss") == pytest.approx(column(at_once.curve, "auxiliary_loss"), rel=1e-5)
+    assert column(at_once.curve, "auxiliary_loss")[-1] < 0.9 * column(at_once.curve, "auxiliary_loss")[0]
 
 
-def test_without_a_penalty_nothing_changes(tmp_path):
+def test_without_an_auxiliary_loss_nothing_changes(tmp_path):
     plain, nil = go(tmp_path / "a", tiny()), go(tmp_path / "b", noting(0.0))
     assert torch.equal(vector(plain.model), vector(nil.model))
     assert column(plain.curve, "grad_norm") == column(nil.curve, "grad_norm")
-    assert not any("penalty" in line for line in plain.curve)
+    assert not any("auxiliary_loss" in line for line in plain.curve)
 
 
-def test_the_curve_holds_the_mean_penalty_since_the_line_before(tmp_path):
+def test_the_curve_holds_the_mean_auxiliary_loss_since_the_line_before(tmp_path):
     every = go(tmp_path / "a", noting(3.0), steps=6, batch_size=1)
     third = go(tmp_path / "b", noting(3.0), steps=6, batch_size=1, log_every=3)
     generator = torch.Generator().manual_seed(0)
     weight = [Counting().batch(1, generator).weight.sum().item() for _ in range(6)]
-    found = column(every.curve, "penalty")
+    found = column(every.curve, "auxiliary_loss")
     expected = [sum(w * x for w, x in zip(weight[i : i + 3], found[i:])) / sum(weight[i : i + 3]) for i in (0, 3)]
-    assert column(third.curve, "penalty") == pytest.approx(expected, rel=1e-6)
+    assert column(third.curve, "auxiliary_loss") == pytest.approx(expected, rel=1e-6)
 
 
 def mixture(**options):
@@ -209,9 +209,9 @@ def test_a_mixture_compiled_is_trained_as_it_is(tmp_path, monkeypatch):
     torch._dynamo.reset()
     counters.clear()
     compiled = go(tmp_path / "b", mixture(), steps=6, compile=True)
-    assert column(compiled.curve, "penalty") == pytest.approx(column(plain.curve, "penalty"), rel=1e-5)
+    assert column(compiled.curve, "auxiliary_loss") == pytest.approx(column(plain.curve, "auxiliary_loss"), rel=1e-5)
     assert torch.allclose(vector(compiled.model), vector(plain.model), atol=1e-5)
-    assert len(column(plain.curve, "penalty")) == 6
+    assert len(column(plain.curve, "auxiliary_loss")) == 6
     assert counters["stats"]["unique_graphs"] == 2, "one for all layers while training, and one in eval mode"
 
 
@@ -220,7 +220,7 @@ def test_a_mixture_resumed_goes_on_with_its_correction(tmp_path):
     go(tmp_path / "parts", mixture(), stop=ticking(7))
     parts = go(tmp_path / "parts", mixture())
     assert torch.equal(vector(parts.model), vector(whole.model))
-    assert column(parts.curve, "penalty") == column(whole.curve, "penalty")
+    assert column(parts.curve, "auxiliary_loss") == column(whole.curve, "auxiliary_loss")
     assert any(x.abs().max() > 0.02 for x in whole.model.buffers())
 
 
@@ -234,11 +234,11 @@ def test_the_balance_loss_spreads_the_tokens(tmp_path):
         seen = go(tmp_path / str(weight), model, steps=100, lr=1e-2)
         notes = []
         for layer in model.decoder.layers:
-            layer.ffn.penalty = type(layer.ffn.penalty)(4, 2, 1.0)
+            layer.ffn.auxiliary_loss = type(layer.ffn.auxiliary_loss)(4, 2, 1.0)
         metrics.predict(model, next(Counting().batches("test", 10)), notes)
         load = sum(value[0] for _, value in notes)
         busiest.append((load.max() / load.sum()).item())
-        assert len(notes) == 3 and ("penalty" in seen.curve[1]) == (weight > 0)
+        assert len(notes) == 3 and ("auxiliary_loss" in seen.curve[1]) == (weight > 0)
     assert busiest[1] < 0.33 < 0.42 < busiest[0], busiest
 
 

@@ -127,7 +127,7 @@ def test_a_shift_of_positions_is_a_rotation():
 def test_the_causal_mask_is_lower_triangular(kernel):
     """Row i sees j <= i. Article 000 has it transposed: 0 for i <= j."""
     mask = context(4, 4, causal=True)
-    assert mask.see()[0, 0].tolist() == [[j <= i for j in range(4)] for i in range(4)]
+    assert mask.attention_mask()[0, 0].tolist() == [[j <= i for j in range(4)] for i in range(4)]
     made = by_hand(kernel, 1, SWAP, SAME, SAME)
     assert_digits(made(X, X, mask)[0, 0], X[0, 0].tolist(), 6)
 

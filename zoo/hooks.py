@@ -27,7 +27,7 @@ SLOTS = {
     "optimizer": "how gradients change the weights",
     "schedule": "how the learning rate moves",
     "reference": "a row of the table that no gradient trained",
-    "checkpoint": "how another library names the same model",
+    "family": "how another library names the same model",
 }
 
 hookspec = pluggy.HookspecMarker("zoo")

@@ -130,7 +130,7 @@ class Task:
     aligned: bool = False
     source_len: int = 0  # longest source and target, in tokens
     target_len: int = 0
-    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.train.loop.metrics.METRICS`
+    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.train.metrics.METRICS`
     probes: tuple[str, ...] = ()  # splits beside dev and test that the best weights are scored on
     probe_note: str = ""  # and what these are: a sentence without its full stop
 

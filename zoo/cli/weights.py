@@ -13,13 +13,13 @@ from . import discovered, discovery
 
 
 def complete_family(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    found = discover().variants("checkpoint", f"{typed}*")
+    found = discover().variants("family", f"{typed}*")
     return [CompletionItem(entry.variant.name, help=entry.variant.summary) for entry in found]
 
 
 FAMILY = click.option(
     "--as", "family", metavar="FAMILY", shell_complete=complete_family,
-    help="One of 'zoo list checkpoint'; by default what the folder says, or what the model can be.",
+    help="One of 'zoo list family'; by default what the folder says, or what the model can be.",
 )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ REQUESTS = {
     "optimizer": {"params"},
     "schedule": {"steps", "warmup"},
     "reference": set(),
-    "checkpoint": set(),
+    "family": set(),
 }
 """What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
 

@@ -130,7 +130,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def families(registry: Registry) -> dict[str, Family]:
     """Every family on offer by name."""
-    return {registry.spelling(e): registry.load(e)(**e.variant.fixed) for e in registry.variants("checkpoint")}
+    return {registry.spelling(e): registry.load(e)(**e.variant.fixed) for e in registry.variants("family")}
 
 
 def family(registry: Registry, name: str | None, config: Mapping[str, Any] = MappingProxyType({})) -> Family:
@@ -139,7 +139,7 @@ def family(registry: Registry, name: str | None, config: Mapping[str, Any] = Map
     Raises `SpecError`.
     """
     if name is not None:
-        entry = registry.find("checkpoint", name)
+        entry = registry.find("family", name)
         return registry.load(entry)(**entry.variant.fixed)
     known, model_type = families(registry), config.get("model_type")
     fitting = [name for name, family in known.items() if family.model_type == model_type]

@@ -297,11 +297,11 @@ class Builder:
         return lambda part: lambda **more: bind(part, {**given, **more}, self.inner({**given, **more}))
 
     def mixer(self, step: str, place: Place, position: Position | None) -> nn.Module | None:
-        """The attention of one step of one layer, with its needs compared to what it honours."""
+        """The attention of one step of one layer, with its needs compared to what it supports."""
         slot = step if step in self.spec.slots else "attention"
         part = self.part(slot, place.stack, place.index)
         opened = frozenset() if position is None else doors(type(position)) - {"embed"}
-        needs = opened | ({"cross"} if step == "cross" else set() if place.causal else {"two-way"})
+        needs = opened | ({"cross"} if step == "cross" else set() if place.causal else {"bidirectional"})
         self.asked.add(slot)
         learned = position is not None and "bias" in opened and any(True for _ in position.parameters())
 
@@ -313,11 +313,11 @@ class Builder:
             slow = {"learned-bias"} if learned else set()
             given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | slow}
             made = bind(chosen, given)
-            lacking = sorted(all_needs - made.honours)
+            lacking = sorted(all_needs - made.supports)
             if lacking:
-                names = able(self.registry, "kernel", lambda target: all_needs <= target.honours)
+                names = able(self.registry, "kernel", lambda target: all_needs <= target.supports)
                 what = " and ".join(lacking)
-                raise SpecError([chosen.fault(f"it cannot honour {what}, which is needed here; {names} can")])
+                raise SpecError([chosen.fault(f"it does not support {what}, which is needed here; use {names}")])
             return made
 
         given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place, "kernel": kernel}
@@ -328,26 +328,26 @@ class Builder:
         except SpecError as error:
             self.faults += error.faults
             return None
-        honours = frozenset(getattr(made, "honours", ()))
+        supports = frozenset(getattr(made, "supports", ()))
         if position is not None:
-            self.faults += self.refusals(part, place, needs - honours, honours)
+            self.faults += self.refusals(part, place, needs - supports, supports)
         return made
 
-    def refusals(self, part: PartSpec, place: Place, lacking: frozenset, honours: frozenset) -> list[Fault]:
+    def refusals(self, part: PartSpec, place: Place, lacking: frozenset, supports: frozenset) -> list[Fault]:
         """Why this attention cannot serve in this place, and what can."""
         found = []
         if "cross" in lacking:
-            names = able(self.registry, "attention", lambda target: "cross" in target.honours)
-            found.append(f"it cannot honour cross; write 'cross:' with {names}")
-        if "two-way" in lacking:
-            names = able(self.registry, "attention", lambda target: "two-way" in target.honours)
+            names = able(self.registry, "attention", lambda target: "cross" in target.supports)
+            found.append(f"it does not support cross; write 'cross:' with {names}")
+        if "bidirectional" in lacking:
+            names = able(self.registry, "attention", lambda target: "bidirectional" in target.supports)
             whose = f"the {place.stack} of architecture '{self.spec.architecture.name}'"
-            found.append(f"it cannot honour two-way, which {whose} needs; {names} can")
-        if closed := sorted(lacking - {"cross", "two-way"}):
+            found.append(f"it does not support bidirectional, which {whose} needs; use {names}")
+        if closed := sorted(lacking - {"cross", "bidirectional"}):
             position = self.part("position", place.stack, place.index)
-            names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= honours)
+            names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= supports)
             what = " and ".join(closed)
-            found.append(f"it cannot honour {what}, which position '{position.name}' needs; {names} can serve")
+            found.append(f"it does not support {what}, which position '{position.name}' needs; use {names}")
         return [part.fault(text) for text in found]
 
 

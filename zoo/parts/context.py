@@ -15,8 +15,8 @@ from torch import Tensor
 from .cache import Cell, Uncached
 from .position import Position
 
-Penalty = Callable[[list[Tensor]], Tensor]
-Notes = list[tuple[str | Penalty, Tensor]]
+AuxiliaryLoss = Callable[[list[Tensor]], Tensor]
+Notes = list[tuple[str | AuxiliaryLoss, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class AttentionContext:
     memo: dict[Any, tuple[tuple, Tensor | None]] = field(default_factory=dict)
     shared: dict[Any, Any] = field(default_factory=dict)
 
-    def see(self) -> Tensor | None:
+    def attention_mask(self) -> Tensor | None:
         """The mask as [1 or B, 1, T, S] of bools (None = all may look), made once per pass."""
         return self.once("see", (), lambda: self.mask.dense(self.q_at, self.k_at))
 
     def additive(self) -> Tensor | None:
         """Bias and mask as one float tensor, -inf where looking is forbidden, made once per pass."""
-        see = self.see()
+        see = self.attention_mask()
         return self.once(
             "additive", (self.bias,), lambda: self.bias if see is None else self.bias.masked_fill(~see, float("-inf"))
         )
@@ -100,11 +100,11 @@ class AttentionContext:
             known = self.memo[key] = (sources, make())
         return known[1]
 
-    def note(self, name: str | Penalty, value: Tensor) -> None:
+    def note(self, name: str | AuxiliaryLoss, value: Tensor) -> None:
         """Hand a tensor to whoever called the model.
 
-        A name that can be called is a penalty: after the pass it is called once with all values that were noted under
-        names equal to it, and what it returns, a scalar, is added to the objective of the training.
+        A name that can be called is an auxiliary loss: after the pass it is called once with all values that were noted
+        under names equal to it, and what it returns, a scalar, is added to the training objective.
         """
         if self.notes is not None:
             self.notes.append((name, value))

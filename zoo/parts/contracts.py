@@ -45,7 +45,7 @@ class Place:
 class Absent(nn.Module):
     """A step that is left out of its layer and not counted."""
 
-    honours: frozenset[str] = frozenset({"two-way"})
+    supports: frozenset[str] = frozenset({"bidirectional"})
 
 
 class OutLinear(nn.Linear):
@@ -70,11 +70,11 @@ class Embedding(nn.Module):
 class Kernel(nn.Module):
     """How scores become outputs. Requests: `n_heads`, `head_dim`, `needs`.
 
-    `honours` names what it can carry, of `bias window softcap sink dropout cross`. `effective` says in words what
+    `supports` names what it can carry, of `bias window softcap sink dropout cross`. `effective` says in words what
     really computes, where that differs from the name that was asked for.
     """
 
-    honours: frozenset[str] = frozenset()
+    supports: frozenset[str] = frozenset()
     effective: str = ""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
@@ -84,12 +84,12 @@ class Kernel(nn.Module):
 
 
 class Attention(nn.Module):
-    """Mixes tokens. `honours` names what it carries of `rotate bias cross two-way`; a kernel is asked for the rest.
+    """Mixes tokens. `supports` has some of `rotate bias cross bidirectional`; a kernel is asked for the rest.
 
-    `two-way`: it can look at later tokens too, which a stack that is not causal needs of its self-attention.
+    `bidirectional`: it can look at later tokens too, which a stack that is not causal needs of its self-attention.
     """
 
-    honours: frozenset[str] = frozenset()
+    supports: frozenset[str] = frozenset()
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
         """x [B, T, D], memory [B, S, D] -> [B, T, D]. In self-attention `memory is x`."""

@@ -34,7 +34,7 @@ FILES = {
     "examples.yaml": "examples/$example.yaml",
 }
 """Every file of a package, and the template that it is made of."""
-MORE = {"checkpoint": {"$module/table.yaml": "variant/checkpoint.yaml"}}
+MORE = {"family": {"$module/table.yaml": "variant/family.yaml"}}
 """Files that a slot has besides."""
 PATHS = {
     "data": "task.data",
@@ -61,7 +61,7 @@ def write(name: str, slot: str, to: Path, registry: Registry) -> Path:
         for path, source in {**FILES, **MORE.get(slot, {})}.items():
             place = half / filled(path, given)
             place.parent.mkdir(parents=True, exist_ok=True)
-            template = resources.files(__package__).joinpath("templates", *filled(source, given).split("/"))
+            template = resources.files(__package__).joinpath(*filled(source, given).split("/"))
             place.write_text(filled(template.read_text(encoding="utf-8"), given), encoding="utf-8")
         half.rename(folder)
     except OSError as error:

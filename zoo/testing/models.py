@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import computing, counting, decoding, looking, options, penalties, saving, training
+from . import auxiliary_losses, computing, counting, decoding, looking, options, saving, training
 from .case import Case
 from .partners import cases
 from .subject import Table
@@ -25,7 +25,7 @@ CHECKS = named(
     decoding.generation, saving.round_trip, saving.copies,
 )  # fmt: skip
 """What takes little time: held of any model."""
-FURTHER = named(training.determinism, penalties.penalties, saving.yaml, saving.meta, counting.counts)
+FURTHER = named(training.determinism, auxiliary_losses.auxiliary_losses, saving.yaml, saving.meta, counting.counts)
 """Held of a variant with every partner."""
 ONCE = named(computing.compiles, options.options, options.ranges)
 """What takes more time, or says nothing new of a second partner."""

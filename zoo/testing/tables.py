@@ -16,7 +16,7 @@ TABLES = {slot: "models" for slot in MODEL_SLOTS} | {
     "optimizer": "optimizers",
     "schedule": "schedules",
     "reference": "references",
-    "checkpoint": "checkpoints",
+    "family": "families",
 }
 """Slot to module. The slots of a model share one table."""
 

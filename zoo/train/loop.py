@@ -45,7 +45,7 @@ class Count:
     window_nll: float = 0.0  # since the last line of the curve
     window_tokens: float = 0.0
     window_seconds: float = 0.0
-    window_penalty: float = 0.0  # times tokens
+    window_auxiliary: float = 0.0  # times tokens
     first_loss: float | None = None
     best: dict[str, Any] | None = None
 
@@ -135,20 +135,20 @@ class Training:
 
     def update(self) -> tuple[float, float]:
         """Follow the gradient of the mean loss over all targets that count in all batches of this step, plus the
-        mean of the batches' penalties.
+        mean of the batches' auxiliary losses.
 
         Returns the norm of that gradient before clipping, and the learning rate.
         """
         began, count, settings = perf_counter(), self.count, self.settings
         batches = [draw(self.task, settings.batch_size, self.generator) for _ in range(settings.accumulate)]
         total = sum(float(batch.weight.sum()) for batch in batches)
-        nll = penalty = torch.zeros((), device=self.device)
+        nll = auxiliary_loss = torch.zeros((), device=self.device)
         for batch in batches:
             part, extra = self.loss(self.team.share(batch).to(self.device))
             (self.team.size * part / total + extra / len(batches)).backward()
             nll = nll + part.detach()
-            penalty = penalty + extra.detach() / len(batches)
-        nll, penalty = self.team.total(nll), self.team.total(penalty) / self.team.size
+            auxiliary_loss = auxiliary_loss + extra.detach() / len(batches)
+        nll, auxiliary_loss = self.team.total(nll), self.team.total(auxiliary_loss) / self.team.size
         norm = self.team.full(nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf))
         loss, norm = float(nll) / total, float(norm)
         count.first_loss = loss if count.first_loss is None else count.first_loss
@@ -161,22 +161,22 @@ class Training:
             group["lr"] = lr
         self.optimizer.step()
         self.model.zero_grad()
-        self.tally(float(nll), float(penalty), total, perf_counter() - began)
+        self.tally(float(nll), float(auxiliary_loss), total, perf_counter() - began)
         return norm, lr
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The summed nats of a batch's targets, each as much as it weighs, and the penalties that the parts noted."""
+        """The summed nats of a batch's targets, by their weights, and the auxiliary losses that the parts noted."""
         notes: Notes = []
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             logits = metrics.predict(self.learner, batch, notes)
-        return metrics.loss(logits, batch, self.choices)[0], metrics.penalty(notes)
+        return metrics.loss(logits, batch, self.choices)[0], metrics.auxiliary_loss(notes)
 
-    def tally(self, nll: float, penalty: float, tokens: float, seconds: float) -> None:
+    def tally(self, nll: float, auxiliary_loss: float, tokens: float, seconds: float) -> None:
         count = self.count
         count.step += 1
         count.tokens += tokens
         count.window_nll += nll
-        count.window_penalty += penalty * tokens
+        count.window_auxiliary += auxiliary_loss * tokens
         count.window_tokens += tokens
         count.window_seconds += seconds
         if self.warm:
@@ -185,13 +185,13 @@ class Training:
         self.warm = True
 
     def log_train(self, norm: float, lr: float) -> None:
-        """The mean loss and penalty since the line before, and this step's gradient norm and rate."""
+        """The mean loss and auxiliary loss since the line before, and this step's gradient norm and rate."""
         count = self.count
         loss = count.window_nll / count.window_tokens
         speed = count.window_tokens / count.window_seconds
-        penalty = {"penalty": count.window_penalty / count.window_tokens} if count.window_penalty else {}
-        self.log(kind="train", loss=loss, **penalty, lr=lr, grad_norm=norm, tokens_per_second=speed)
-        count.window_nll = count.window_penalty = count.window_tokens = count.window_seconds = 0.0
+        extra = {"auxiliary_loss": count.window_auxiliary / count.window_tokens} if count.window_auxiliary else {}
+        self.log(kind="train", loss=loss, **extra, lr=lr, grad_norm=norm, tokens_per_second=speed)
+        count.window_nll = count.window_auxiliary = count.window_tokens = count.window_seconds = 0.0
         if loss > EXPLODED * max(count.first_loss, 1.0):
             raise Diverged(f"loss {loss:.3g} at step {count.step}, from {count.first_loss:.3g} at the first")
 

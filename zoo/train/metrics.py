@@ -58,8 +58,8 @@ def weighed(values: Tensor, weight: Tensor) -> Tensor:
     return (torch.where(weight > 0, values, 0.0) * weight).sum()
 
 
-def penalty(notes: Notes) -> Tensor:
-    """The sum of all penalties that a pass noted; see `AttentionContext.note`."""
+def auxiliary_loss(notes: Notes) -> Tensor:
+    """The sum of all auxiliary losses that a pass noted; see `AttentionContext.note`."""
     values: dict = {}
     for name, value in notes:
         if callable(name):

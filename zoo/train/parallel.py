@@ -1,7 +1,8 @@
 """The processes that train one run together, and what each of them has of it.
 
 A team draws every batch whole and shares its rows, so that the order of the data is that of one process. What it
-computes differs from one process by rounding, by dropout, and by penalties, which judge the rows of each process.
+computes differs from one process by rounding, by dropout, and by auxiliary losses, which each process computes on its
+own rows.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     for what in session.config.getoption("--zoo-check"):
         from zoo.faults import SpecError
-
-        from .choice import trials
+        from zoo.testing.choice import trials
 
         try:
             found = list(trials(what))
@@ -36,7 +35,7 @@ class Property(pytest.Item):
         self.check = check
 
     def runtest(self) -> None:
-        from .choice import tell
+        from zoo.testing.choice import tell
 
         tell(self.trial.run(self.check))
 
