@@ -13,8 +13,8 @@ test-all: .venv/installed  ## also every combination of parts and every slow run
 	.venv/bin/pip install -q -c constraints.txt -e '.[dev,ray,slurm,tune,browser]'
 	$(PYTEST) -n auto -m "exhaustive or not exhaustive"
 
-planted: .venv/installed  ## plant each bug of tests/planted.py, see it found, and write docs/planted.md
-	OMP_NUM_THREADS=1 .venv/bin/python tests/planted.py > docs/planted.new && mv docs/planted.new docs/planted.md
+planted: .venv/installed  ## plant each bug of tests/support/planted.py, see it found, and write docs/planted.md
+	OMP_NUM_THREADS=1 PYTHONPATH=tests .venv/bin/python -m support.planted > docs/planted.new && mv docs/planted.new docs/planted.md
 	cat docs/planted.md
 
 conformance: .venv/installed  ## hold every variant to what it must do and write reports/conformance.md
@@ -22,7 +22,7 @@ conformance: .venv/installed  ## hold every variant to what it must do and write
 	cat reports/conformance.md
 
 parity: .venv/installed  ## hold published models to transformers and write reports/parity.md
-	OMP_NUM_THREADS=1 .venv/bin/python tests/parity.py > reports/parity.new && mv reports/parity.new reports/parity.md
+	OMP_NUM_THREADS=1 PYTHONPATH=tests .venv/bin/python -m support.parity > reports/parity.new && mv reports/parity.new reports/parity.md
 	cat reports/parity.md
 
 presets: .venv/installed  ## count the published models and write reports/presets.md

@@ -151,6 +151,6 @@ def test_the_wheel_holds_the_tree(tmp_path):
 
 def test_no_test_is_lost():
     """Two test functions of one name in a file: the first would never run."""
-    for path in (ROOT / "tests").glob("test_*.py"):
+    for path in (ROOT / "tests").rglob("test_*.py"):
         tests = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
         assert len(tests) == len(set(tests)), path

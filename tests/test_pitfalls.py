@@ -17,10 +17,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from click.testing import CliRunner
-from contexts import keep
-from models import ARCHITECTURES, POSITIONS, SIZES, built, ids
 from safetensors import safe_open
-from small import settings
+from support.contexts import keep
+from support.models import ARCHITECTURES, POSITIONS, SIZES, built, ids
+from support.tasks import settings
 from torch.testing import assert_close
 
 from zoo import SpecError, build
@@ -73,7 +73,7 @@ HELD = {
     "GQA-2": "test_attention::test_key_heads_must_divide_heads "
     "test_pitfalls::test_impossible_sizes_are_faults_that_name_them",
     "NORM-1": "test_norm::test_half_does_not_overflow",
-    "NORM-2": "test_compare::test_post_norm_without_a_warm_up_is_warned_of",
+    "NORM-2": "test_comparison::test_post_norm_without_a_warm_up_is_warned_of",
     "NORM-3": "test_norm::test_extreme_rows",
     "FFN-1": "test_ffn::test_ratio_is_rounded_up_to_a_multiple_of_8 "
     "test_ffn::test_explicit_widths_win_and_are_not_rounded",
@@ -82,33 +82,33 @@ HELD = {
     "INIT-2": "test_runs::test_a_tied_weight_is_stored_once_and_stays_tied test_pitfalls::test_a_tied_model_stays_tied",
     "INIT-3": "test_pitfalls::test_the_row_of_the_pad_does_not_matter",
     "INIT-4": "test_pitfalls::test_a_table_starts_at_its_standard_deviation",
-    "LOSS-1": "test_train::test_accumulated_batches_weigh_by_their_targets "
-    "test_train::test_accumulation_changes_nothing_but_memory",
+    "LOSS-1": "test_loop::test_accumulated_batches_weigh_by_their_targets "
+    "test_loop::test_accumulation_changes_nothing_but_memory",
     "LOSS-2": "test_pitfalls::test_targets_are_shifted_once",
     "LOSS-3": "test_task::test_end_and_padding_may_share_an_id test_pitfalls::test_a_trained_model_stops",
-    "LOSS-4": "test_train::test_a_batch_without_targets_adds_nothing "
-    "test_measure::test_a_batch_without_targets_adds_nothing_and_no_nan",
+    "LOSS-4": "test_loop::test_a_batch_without_targets_adds_nothing "
+    "test_metrics::test_a_batch_without_targets_adds_nothing_and_no_nan",
     "LOSS-5": "test_task::test_masked_places_follow_their_rates "
     "test_task::test_every_masked_row_has_a_target_and_padding_never_is_one",
-    "METRIC-1": "test_measure::test_perplexity_is_of_all_tokens_whatever_the_batch_size",
+    "METRIC-1": "test_metrics::test_perplexity_is_of_all_tokens_whatever_the_batch_size",
     "METRIC-2": "test_pitfalls::test_a_class_does_not_depend_on_padding",
-    "METRIC-3": "test_measure::test_perplexity_averages_before_it_raises",
+    "METRIC-3": "test_metrics::test_perplexity_averages_before_it_raises",
     "METRIC-4": "test_pitfalls::test_a_tied_table_counts_once",
-    "TRAIN-1": "test_attention::test_dropout_is_for_training_alone test_train::test_evaluation_leaves_no_trace "
+    "TRAIN-1": "test_attention::test_dropout_is_for_training_alone test_loop::test_evaluation_leaves_no_trace "
     "test_generate::test_generation_drops_nothing",
-    "TRAIN-2": "test_train::test_the_schedule_counts_steps_not_batches",
-    "TRAIN-3": "test_train::test_only_matrices_decay_and_nothing_is_missed",
+    "TRAIN-2": "test_loop::test_the_schedule_counts_steps_not_batches",
+    "TRAIN-3": "test_loop::test_only_matrices_decay_and_nothing_is_missed",
     "TRAIN-4": "test_schedule::test_cosine_starts_above_zero_and_ends_at_its_floor "
     "test_schedule::test_every_step_learns_and_none_exceeds_the_peak",
-    "TRAIN-5": "test_train::test_the_whole_gradient_is_clipped_once",
-    "REPRO-1": "test_train::test_a_run_resumed_is_the_run_that_never_stopped "
+    "TRAIN-5": "test_loop::test_the_whole_gradient_is_clipped_once",
+    "REPRO-1": "test_loop::test_a_run_resumed_is_the_run_that_never_stopped "
     "test_pool::test_a_killed_run_loses_no_more_than_its_interval",
     "REPRO-2": "test_task::test_the_global_generator_is_neither_read_nor_moved "
-    "test_train::test_the_same_data_for_every_variant",
+    "test_loop::test_the_same_data_for_every_variant",
     "REPRO-3": "test_task::test_same_generator_same_data_and_a_stream_that_moves_on",
-    "CKPT-1": "test_runs::test_killed_while_it_overwrites test_train::test_a_crash_while_saving_leaves_the_file_before",
+    "CKPT-1": "test_runs::test_killed_while_it_overwrites test_loop::test_a_crash_while_saving_leaves_the_file_before",
     "CKPT-2": "test_runs::test_a_state_holds_tensors_and_plain_facts",
-    "CKPT-3": "test_train::test_a_compiled_model_has_the_names_of_a_plain_one",
+    "CKPT-3": "test_loop::test_a_compiled_model_has_the_names_of_a_plain_one",
     "GEN-1": "test_generate::test_rows_end_each_at_its_own_step",
     "GEN-2": "test_generate::test_the_edges_of_sampling test_generate::test_top_p_keeps_the_fewest_that_reach_it "
     "test_generate::test_top_p_of_one_keeps_every_token",
@@ -129,12 +129,12 @@ HELD = {
     "CFG-5": "test_yaml::test_scalars_of_yaml_1_2 test_yaml::test_what_is_written_reads_back",
     "PLUG-1": "test_registry::test_a_broken_plugin_harms_only_itself "
     "test_registry::test_strict_makes_every_broken_plugin_fatal "
-    "test_cli_catalogue::test_a_broken_plugin_is_one_line_on_stderr",
+    "test_catalogue::test_a_broken_plugin_is_one_line_on_stderr",
     "PLUG-2": "test_registry::test_equal_names_clash_only_where_they_are_used",
     "PLUG-3": "test_registry::test_a_broken_plugin_harms_only_itself",
     "PLUG-4": "test_registry::test_the_cause_chain_of_a_broken_plugin_is_kept",
     "PLUG-5": "test_registry::test_one_plugin_found_twice_is_loaded_once",
-    "SWEEP-1": "test_train::test_the_best_is_the_finite_best "
+    "SWEEP-1": "test_loop::test_the_best_is_the_finite_best "
     "test_report::test_a_diverged_run_neither_ranks_nor_enters_a_mean",
     "SWEEP-2": "test_pool::test_one_failure_is_a_row_and_the_rest_go_on",
     "SWEEP-3": "test_pool::test_one_failure_is_a_row_and_the_rest_go_on test_pool::test_exit_codes",
@@ -174,7 +174,7 @@ def named_in(path: Path) -> set[str]:
 
 
 def test_every_test_in_the_table_is_there():
-    there = set().union(*map(named_in, HERE.glob("test_*.py")))
+    there = set().union(*map(named_in, HERE.rglob("test_*.py")))
     assert {name for names in HELD.values() for name in names.split()} <= there
     assert not HELD.keys() & LEFT.keys()
 

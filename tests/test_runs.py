@@ -8,7 +8,7 @@ import time
 import numpy
 import pytest
 import torch
-from small import tiny
+from support.tasks import tiny
 from torch import nn
 
 import zoo

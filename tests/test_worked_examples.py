@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from contexts import context
+from support.contexts import context
 from torch import nn
 from torch.autograd.profiler import profile
 from torch.testing import assert_close

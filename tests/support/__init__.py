@@ -1,0 +1,1 @@
+"""What several tests share: catalogues, contexts, files, tables, tasks, workers."""
