@@ -163,9 +163,7 @@ class EncoderDecoder(Architecture):
         memory = self.encode(ids, None, None) if cache is None or cache.memory is None else cache.memory
         memory_keep = None if cache is None else cache.memory_keep
         return self.head(
-            self.decoder(
-                ids, keep, cache=cache, memory=memory, memory_keep=memory_keep, segments=segments, notes=notes
-            )
+            self.decoder(ids, keep, cache=cache, memory=memory, memory_keep=memory_keep, segments=segments, notes=notes)
         )
 
     def start(self, source, source_keep=None, *, room):

@@ -26,9 +26,7 @@ class Copy(Task):
     has_source = True
     metrics = ("accuracy", "exact", "loss")
 
-    def __init__(
-        self, shape: Shape, *, symbols: int = 20, min_length: int = 5, max_length: int = 10, eos: bool = True
-    ):
+    def __init__(self, shape: Shape, *, symbols: int = 20, min_length: int = 5, max_length: int = 10, eos: bool = True):
         if symbols < 1:
             raise ValueError(f"symbols is {symbols}; it should be at least 1")
         if not 1 <= min_length <= max_length:

@@ -114,7 +114,9 @@ def test_every_variant_has_a_summary(entry):
         assert year == "20" + yy and 1 <= int(month) <= 12 and len(serial) == (5 if int(yy) >= 15 else 4)
 
 
-@pytest.mark.parametrize("module", ["zoo", "zoo_plugins", "zoo.registry", "zoo.declare.yaml", "zoo.cli", "zoo.reporting"])
+@pytest.mark.parametrize(
+    "module", ["zoo", "zoo_plugins", "zoo.registry", "zoo.declare.yaml", "zoo.cli", "zoo.reporting"]
+)
 def test_imports_without_torch(module):
     code = f"import {module}, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -145,7 +147,7 @@ def test_the_wheel_holds_the_tree(tmp_path):
         assert wheel.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
         points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
         assert b"[zoo]\nbuiltin = zoo_plugins" in wheel.read(points)
-    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES, *PAGE)} | {"zoo/registry.yaml"}
+    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES, *PAGE)} | {"zoo/registry.yaml", "zoo/py.typed"}
     assert held == {re.sub("^plugins/", "zoo_plugins/", name) for name in there}
 
 
@@ -154,3 +156,109 @@ def test_no_test_is_lost():
     for path in (ROOT / "tests").rglob("test_*.py"):
         tests = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
         assert len(tests) == len(set(tests)), path
+
+
+LAYERS = (
+    ("faults", "hooks", "numbers", "statistics", "claims", "runs", "tasks"),
+    ("registry", "record"),
+    ("reporting",),
+    ("declare",),
+    ("parts",),
+    ("model",),
+    ("train",),
+    ("compare",),
+    ("execute",),
+    ("interop",),
+    ("testing", "templates", "api"),
+    ("pytest_plugin", "cli"),
+    ("__main__",),
+)
+"""The rooms of the core from the ground up: each imports from those below it alone."""
+FLOOR = {room: floor for floor, rooms in enumerate(LAYERS) for room in rooms}
+BESIDE = {("reporting", "declare")}
+"""Rooms between which no import may run, though one stands above the other: a report stands on the base alone."""
+CONTRACTS = {"zoo", "zoo.parts", "zoo.tasks", "zoo.testing", "zoo.interop"}
+"""All that a plugin imports; docs/plugins.md lists what is there."""
+
+
+def imported(path: Path) -> list[tuple[str, int]]:
+    """The modules of the zoo that a file imports, inside functions and for type checks too, each with its line."""
+    inside = path.relative_to(ROOT).with_suffix("").parts
+    package = inside[:-1]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names if alias.name.split(".")[0] == "zoo"]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module.split(".")[0] == "zoo":
+                for alias in node.names:
+                    deeper = ROOT / module.replace(".", "/") / alias.name
+                    is_module = deeper.is_dir() or deeper.with_suffix(".py").exists()
+                    found.append((f"{module}.{alias.name}" if is_module else module, node.lineno))
+    return found
+
+
+def room(module: str) -> str:
+    """The room that a module of the zoo stands in; "" for the package itself, which is a face for all."""
+    return (*module.split(".")[1:2], "")[0]
+
+
+def wrong_arrows(path: Path) -> list[str]:
+    """Imports of a file of the core that run up, or to a room beside its own."""
+    here = room(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    if here == "__init__":
+        return []
+    found = []
+    for module, line in imported(path):
+        there = room(module)
+        if (
+            there
+            and there != here
+            and (FLOOR[there] >= FLOOR[here] or (here, there) in BESIDE or (there, here) in BESIDE)
+        ):
+            found.append(f"{path.relative_to(ROOT)}:{line}: '{here}' imports '{there}'")
+    return found
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_run_down(path):
+    assert wrong_arrows(path) == []
+
+
+def test_an_import_that_runs_up_would_be_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    path = tmp_path / "zoo" / "declare" / "spec.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "def f():\n    from zoo.model import builder\nfrom zoo.reporting import x\nfrom .shape import Shape\n"
+    )
+    said = ["zoo/declare/spec.py:2: 'declare' imports 'model'", "zoo/declare/spec.py:3: 'declare' imports 'reporting'"]
+    assert sorted(wrong_arrows(path)) == said
+
+
+def test_every_room_has_a_floor():
+    there = {
+        p.name.removesuffix(".py")
+        for p in (ROOT / "zoo").iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").exists()
+    }
+    assert there - {"__init__"} <= FLOOR.keys()
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Inside rooms too."""
+    known = {".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): p for p in CORE}
+    arrows = {
+        name: {m for m, _ in imported(path) if m in known and m != "zoo"} - {name} for name, path in known.items()
+    }
+    free: set[str] = set()
+    while grounded := {name for name, below in arrows.items() if name not in free and below <= free}:
+        free |= grounded
+    assert sorted(arrows.keys() - free) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").glob("*.py")), ids=lambda p: p.name)
+def test_plugins_import_the_contracts_alone(path):
+    assert {module for module, _ in imported(path)} <= CONTRACTS

@@ -200,7 +200,10 @@ def test_equal_names_clash_only_where_they_are_used(package, one, two):
     assert registry.find("position", "narrow").plugin == "b"
     said = fault(registry, "position", "wide")
     owners = sorted([(one, f"'a' ({one} 1.0)", "'a:wide'"), (two, f"'b' ({two} 2.0)", "'b:wide'")])
-    assert said == f"two plugins offer position 'wide': {owners[0][1]} and {owners[1][1]}; write {owners[0][2]} or {owners[1][2]}"
+    assert (
+        said
+        == f"two plugins offer position 'wide': {owners[0][1]} and {owners[1][1]}; write {owners[0][2]} or {owners[1][2]}"
+    )
     assert registry.find("position", "a:wide").version == "1.0" and registry.find("position", "b:wide").version == "2.0"
     assert [registry.find("position", registry.spelling(e)) for e in registry.entries if e.plugin in "ab"]
 

@@ -87,7 +87,13 @@ def test_a_file_is_replaced_not_overwritten(tmp_path):
 def test_begin_states_a_run_and_leaves_a_finished_one(tmp_path):
     run = run_in(tmp_path, spec={"x": 1}, seed=3)
     assert run.read() == {"format": 1, "id": run.id, "spec": {"x": 1}, "seed": 3, "status": "not run", "reason": None}
-    for status, kept in [("done", True), ("diverged", True), ("failed", False), ("interrupted", False), ("running", False)]:
+    for status, kept in [
+        ("done", True),
+        ("diverged", True),
+        ("failed", False),
+        ("interrupted", False),
+        ("running", False),
+    ]:
         run.update(status=status, reason="why", best=status)
         run.begin({"spec": {"x": 1}, "seed": 3})
         assert (run.read()["status"] == status) is kept and ("best" in run.read()) is kept

@@ -14,7 +14,17 @@ from zoo.cli import COMMANDS, main
 BAD = "plugin 'bad' (zoo-bad 0.9) failed to load: ModuleNotFoundError: No module named 'zoo_nowhere'\n"
 
 
-HEAVY = ("torch", "numpy", "scipy", "pydantic", "zoo.declare.spec", "zoo.parts", "zoo_plugins.position", "rich", "matplotlib")
+HEAVY = (
+    "torch",
+    "numpy",
+    "scipy",
+    "pydantic",
+    "zoo.declare.spec",
+    "zoo.parts",
+    "zoo_plugins.position",
+    "rich",
+    "matplotlib",
+)
 SAY_HEAVY = f"import sys; print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
 
 
@@ -83,7 +93,9 @@ def test_what_the_user_wrote_wrong(arguments, said):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("arguments", [["list", "norm"], ["list", "norm", "--json"], ["plugins"], ["plugins", "--json"]])
+@pytest.mark.parametrize(
+    "arguments", [["list", "norm"], ["list", "norm", "--json"], ["plugins"], ["plugins", "--json"]]
+)
 def test_a_broken_plugin_is_one_line_on_stderr(package, arguments):
     package("zoo-bad", "0.9", "bad", "import zoo_nowhere")
     result = call(*arguments)

@@ -182,7 +182,9 @@ def test_faults_are_found_before_any_tensor_is_made(tmp_path, text):
 
 def test_a_model_of_any_size_costs_nothing(tmp_path):
     """GPT-3: 96 layers, 12,288 wide, 175 billion parameters (Brown et al. 2020, table 2.1)."""
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         shapes: {gpt3: {d_model: 12288, n_heads: 96, n_layers: 96, max_len: 2048}}
         comparisons:
           big:
@@ -190,7 +192,8 @@ def test_a_model_of_any_size_costs_nothing(tmp_path):
             shape: gpt3
             task: {name: language-modeling, tokenizer: {name: bpe, vocab_size: 50257}}
             train: {steps: 1}
-        """)
+        """,
+    )
     call("validate", path)  # what is imported once is not counted
     start = time.process_time()
     assert call("validate", path).exit_code == 0
@@ -240,11 +243,14 @@ def test_misspelt_keys_are_refused(tmp_path):
 def test_keys_that_stand_twice_are_refused(tmp_path):
     path = write(tmp_path, "models:\n  m:\n    norm: rmsnorm\n    ffn: relu\n    norm: layernorm\n")
     assert said("validate", path) == ["a.yaml:5:5: key 'norm' is already set in line 3"]
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         models:
           a: &a {norm: rmsnorm, ffn: relu}
           b: {<<: *a, ffn: gelu}
-        """)
+        """,
+    )
     assert call("validate", path).exit_code == 0, "what is merged in may be overridden"
     model = open_library(path).find("models", "b").plain()
     assert model == {"norm": "rmsnorm", "ffn": "gelu"}
@@ -258,14 +264,17 @@ def test_words_that_yaml_1_1_takes_for_booleans_are_words(tmp_path):
     assert said("validate", file_of(tmp_path, train="{steps: 1, device: false}")) == [
         "a.yaml:3:31: train.device is false; it should be text"
     ]
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         comparisons:
           on:
             rows: {no: {model: gpt2-like}, off: {model: llama-like}, y: {model: {ffn: relu}}}
             shape: quick
             task: copy
             train: {steps: 2}
-        """)
+        """,
+    )
     assert list(resolved(path)["rows"]) == ["no", "off", "y"]
 
 
@@ -277,17 +286,20 @@ def test_integers_are_those_of_yaml_1_2(tmp_path, seeds, expected):
     if expected:
         assert resolved(path)["seeds"] == expected
     else:
-        assert said("validate", path)[0].startswith(f"a.yaml:7:12: seeds is [\"{seeds[1:-1]}\"]; it should be")
+        assert said("validate", path)[0].startswith(f'a.yaml:7:12: seeds is ["{seeds[1:-1]}"]; it should be')
 
 
 def test_what_looks_like_a_date_or_a_version_stays_text_or_is_refused(tmp_path):
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         shapes: {2024-01-02: {d_model: 16, n_heads: 2, max_len: 32}}
         comparisons:
           2024-01-02: {model: llama-like, shape: 2024-01-02, task: copy, train: {steps: 2}}
           c: {model: llama-like, shape: 2024-01-02, task: copy, train: {steps: 2, device: 3.10}}
           d: {model: llama-like, task: {name: language-modeling, tokenizer: {vocab_size: 1_000}}, train: {steps: 2}}
-        """)
+        """,
+    )
     assert said("validate", path) == [
         "a.yaml:4:83: train.device is 3.1; it should be text",
         "a.yaml:5:82: tokenizer 'bpe'.vocab_size is '1_000'; it should be an integer",

@@ -187,9 +187,7 @@ def test_rows_that_no_one_metric_can_rank(tmp_path):
 
 def test_the_same_fault_in_many_rows_is_one(tmp_path):
     body = "models: [gpt2-like, llama-like]\nvary: {norm: [rmsnorm, layernorm], ffn: [rleu, gelu]}\nseeds: 3"
-    assert faults(lambda: comparison(tmp_path, body)) == [
-        "a.yaml:8:46: no ffn is called 'rleu'; did you mean 'relu'?"
-    ]
+    assert faults(lambda: comparison(tmp_path, body)) == ["a.yaml:8:46: no ffn is called 'rleu'; did you mean 'relu'?"]
 
 
 def test_a_fault_in_one_row_does_not_make_up_others(tmp_path):

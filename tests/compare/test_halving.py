@@ -170,8 +170,9 @@ def test_a_dropped_row_is_an_outcome_and_no_number(tmp_path):
 def test_slots_are_not_averaged_over_what_is_left(tmp_path):
     body = BODY.replace("vary: {", "vary: {norm: [rmsnorm, layernorm], ").replace("baseline: relu\n", "")
     go(tmp_path, lambda job: score(job.run, len(job.name) / 100), body)
-    assert "No slot is averaged over others: which settings are left was decided by their scores." in reporting.markdown(
-        reporting.read(tmp_path / "runs", "c")
+    assert (
+        "No slot is averaged over others: which settings are left was decided by their scores."
+        in reporting.markdown(reporting.read(tmp_path / "runs", "c"))
     )
 
 

@@ -71,14 +71,17 @@ def test_a_default_can_be_changed_by_an_option_alone(tmp_path):
 
 
 def test_like_takes_over_and_changes(tmp_path):
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         models:
           a: {ffn: {name: relu, ratio: 2.0}, norm: rmsnorm, attention: [mha, mqa]}
           b: {like: a, ffn: {bias: true}, position: rope}
           c: {like: b, ffn: {name: gelu, bias: true}, norm: {eps: 1.0e-3}}
           d: {like: {like: c, position: none}, attention: {name: gqa, kv_heads: 1}}
           e: b
-        """)
+        """,
+    )
     library = open_library(path)
     assert expanded(library, "model", "b") == expanded(library, "model", "e") == {
         "ffn": {"name": "relu", "ratio": 2.0, "bias": True}, "norm": "rmsnorm", "attention": ["mha", "mqa"],
@@ -93,12 +96,15 @@ def test_like_takes_over_and_changes(tmp_path):
 
 @pytest.mark.parametrize("kind", ["model", "shape"])
 def test_what_is_like_itself(tmp_path, kind):
-    path = write(tmp_path, f"""
+    path = write(
+        tmp_path,
+        f"""
         {kind}s:
           a: {{like: b}}
           b: {{like: {{like: c}}}}
           c: a
-        """)
+        """,
+    )
     library = open_library(path)
     reader = library.reader()
     library.expand(kind, library.find(f"{kind}s", "b"), reader)
@@ -110,9 +116,7 @@ def test_names_that_lead_nowhere(small):
     assert faults(lambda: library.find("models", "llama-lik")) == [
         "no model is called 'llama-lik'; did you mean 'llama-like'?"
     ]
-    assert faults(lambda: library.find("shapes", "zzzz")) == [
-        "no shape is called 'zzzz'; there are quick, tiny, small"
-    ]
+    assert faults(lambda: library.find("shapes", "zzzz")) == ["no shape is called 'zzzz'; there are quick, tiny, small"]
     assert faults(lambda: expanded(library, "model", 3)) == ["model is 3; it should be a name or a mapping"]
     assert faults(lambda: expanded(library, "model", {"like": None})) == [
         "like: model is null; it should be a name or a mapping"
@@ -265,14 +269,17 @@ def test_every_comparison_is_meant_if_none_is_named(small):
 
 
 def test_a_row_that_writes_the_same_side_is_meant_too(tmp_path):
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         comparisons:
           c:
             shape: {d_model: 16, n_heads: 2, n_layers: 1, max_len: 24}
             task: copy
             train: {steps: 3}
             rows: {a: {model: gpt2-like}, b: {model: gpt2-like, train: {steps: 5, lr: 1.0}}}
-        """)
+        """,
+    )
     assert [(r.train.steps, r.train.lr) for r in runs(path, "train.steps=1", name="c")] == [(1, 3e-3), (1, 1.0)]
 
 
@@ -336,7 +343,9 @@ def test_the_document_itself_is_not_touched():
 
 def test_a_fault_is_shown_where_the_user_can_mend_it(tmp_path):
     """In the user's file, not in the zoo's, where a model or a default comes from."""
-    path = write(tmp_path, """
+    path = write(
+        tmp_path,
+        """
         models: {mine: {like: llama-like}}
         comparisons:
           odd:
@@ -354,7 +363,8 @@ def test_a_fault_is_shown_where_the_user_can_mend_it(tmp_path):
             model: {attention: {name: gqa, kv_heads: 3}}
             task: copy
             train: {steps: 3}
-        """)
+        """,
+    )
     library = open_library(path)
     (said,) = faults(lambda: read(library, "odd"))
     assert said.startswith("a.yaml:1:23: position 'rope': a rotary width of 7 is odd")

@@ -96,7 +96,7 @@ def test_options_alone_are_the_defaults():
         "kv_heads: attention 'mha' has no option 'kv_heads'; did you mean 'head_dim'?"
     ]
     assert faults(lambda: part({"length": 2}, "task")) == [
-        'task is {"length": 2}; it should be a name, or a mapping with a \'name\''
+        "task is {\"length\": 2}; it should be a name, or a mapping with a 'name'"
     ], "no task is a default"
 
 

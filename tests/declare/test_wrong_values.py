@@ -80,7 +80,9 @@ def changes() -> list[tuple]:
     """Every change: how it is made, where, and what is put there."""
     whole = list(paths(DOCUMENT))
     keys = [path for path in whole if path and isinstance(path[-1], str)]
-    return [(with_value, p, junk) for p in whole for junk in VALUES] + [(with_key, p, junk) for p in keys for junk in KEYS]
+    return [(with_value, p, junk) for p in whole for junk in VALUES] + [
+        (with_key, p, junk) for p in keys for junk in KEYS
+    ]
 
 
 def spoiled(change, path, junk) -> str:

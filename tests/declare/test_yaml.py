@@ -164,9 +164,7 @@ def test_what_is_written_reads_back(value):
 
 def test_written_as_a_person_would():
     value = {"model": {"name": "x", "base": 1e-05, "eps": 1e5}, "rows": [1, "no", "3e-4"], "shared": None}
-    assert yaml.dump(value) == (
-        "model: {name: x, base: 1e-05, eps: 100000.0}\nrows: [1, no, '3e-4']\nshared: null\n"
-    )
+    assert yaml.dump(value) == ("model: {name: x, base: 1e-05, eps: 100000.0}\nrows: [1, no, '3e-4']\nshared: null\n")
     assert yaml.dump({"a": value["model"], "b": value["model"]}).count("&") == 0
 
 

@@ -33,10 +33,6 @@ def bad(home):
     return command(home, "run", "tiny.yaml", "bad")
 
 
-
-
-
-
 def test_a_run_leaves_all_that_it_promises(home, good):
     rows = ids(home, "good")
     assert {name: len(found) for name, found in rows.items()} == {
@@ -190,15 +186,7 @@ def test_a_run_killed_and_then_stopped_goes_on_to_the_same_bits(home, bad):
     assert record(home, id, "killed")["metrics"] == record(home, id)["metrics"]
 
 
-
-
 def began(folder: Path) -> int:
     """The step at which the run was last taken up."""
     lines = map(parse, (folder / "metrics.jsonl").read_text().splitlines())
     return max((line["step"] for line in lines if line and line["kind"] == "start"), default=0)
-
-
-
-
-
-

@@ -343,7 +343,9 @@ def test_parts_inside_options_with_caches_and_kernels():
 
 
 def test_a_mixer_that_looks_back_only_cannot_serve_an_encoder():
-    said = "'forwards': it does not support bidirectional, which the encoder of architecture 'encoder-only' needs; .*'mha'"
+    said = (
+        "'forwards': it does not support bidirectional, which the encoder of architecture 'encoder-only' needs; .*'mha'"
+    )
     with pytest.raises(SpecError, match=said):
         built({"architecture": "encoder-only", "attention": "forwards"}, registry=OWN)
     with pytest.raises(SpecError) as refusal:

@@ -67,4 +67,6 @@ def test_the_command_prints_those_of_a_slot(monkeypatch):
     run = CliRunner().invoke
     assert run(main, ["list", "--matrix"]).output == "norm:a x ffn:b  they quarrel\ntask:c  alone\n"
     assert run(main, ["list", "ffn", "--matrix"]).output == "norm:a x ffn:b  they quarrel\n"
-    assert json.loads(run(main, ["list", "task", "--matrix", "--json"]).output) == [{"parts": ["task:c"], "reason": "alone"}]
+    assert json.loads(run(main, ["list", "task", "--matrix", "--json"]).output) == [
+        {"parts": ["task:c"], "reason": "alone"}
+    ]

@@ -45,8 +45,6 @@ def test_a_source_leaves_nothing_behind(architecture):  # CACHE-3
     assert torch.equal(model.generate(second, 6, stop=()), fresh)
 
 
-
-
 def test_rows_end_each_at_its_own_step():  # GEN-1
     model = Scripted([2, 9, 9, 9, 9, 9], [7, 8, 6, 2, 9, 9])
     got = generate(model, None, 6, prefix=ids([5], [5]))

@@ -36,8 +36,6 @@ train: {steps: 3}
 """
 
 
-
-
 def judged(tmp_path, runs, *claims, **document):
     """What is found of claims about rows whose runs are given."""
     return found(table(tmp_path, runs, baseline="b", claims=[each.record() for each in claims], **document))

@@ -452,7 +452,8 @@ def test_a_badge_of_no_baseline_counts_runs(tmp_path):
     assert json.loads(reporting.FORMATS["shields"](given))["message"] == "1 of 2 runs done"
     assert "<script>" not in reporting.FORMATS["badge"](given)
     assert (
-        ElementTree.fromstring(reporting.FORMATS["badge"](given)).get("aria-label") == 'zoo x"><script>: 1 of 2 runs done'
+        ElementTree.fromstring(reporting.FORMATS["badge"](given)).get("aria-label")
+        == 'zoo x"><script>: 1 of 2 runs done'
     )
 
 

@@ -57,10 +57,6 @@ class Page(HTMLParser):
         return [e for e in self.found if e["tag"] == name and wanted.items() <= e.items()]
 
 
-
-
-
-
 def shares(page, row):
     """The interval and the mean of a row in the picture of differences, as shares of its width."""
     at = next(n for n, e in enumerate(page.found) if e["tag"] == "span" and e["text"] == row and "ol" in e["in"])

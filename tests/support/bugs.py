@@ -61,7 +61,9 @@ def leaking(dense):
 def from_the_first_key(forward):
     def broken(self, q, k, v, ctx):
         causal = ctx.mask.plain and ctx.mask.causal
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=None if causal else ctx.attention_mask(), is_causal=causal)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=None if causal else ctx.attention_mask(), is_causal=causal
+        )
 
     return broken
 
@@ -78,7 +80,9 @@ def unguarded(forward):
 
 
 def idle_on_meta(forward):
-    return lambda self, q, k, v, ctx: q.new_zeros(*q.shape[:3], v.shape[-1]) if q.is_meta else forward(self, q, k, v, ctx)
+    return lambda self, q, k, v, ctx: (
+        q.new_zeros(*q.shape[:3], v.shape[-1]) if q.is_meta else forward(self, q, k, v, ctx)
+    )
 
 
 def unsaved(init):
@@ -162,7 +166,9 @@ def experts_choose(choose):
 
 def swapped(split):
     """Pieces that come back in the order opposite to that in which they went out."""
-    return lambda whole, shapes, block: split(whole, shapes, block)[::-1] if len(shapes) > 1 else split(whole, shapes, block)
+    return lambda whole, shapes, block: (
+        split(whole, shapes, block)[::-1] if len(shapes) > 1 else split(whole, shapes, block)
+    )
 
 
 def lenient(take):
@@ -322,4 +328,3 @@ def renamed_sizes(config):
         return {k: v - 1 if k == self.table["shape"]["n_layers"][1:] else v for k, v in out.items()}
 
     return broken
-
