@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from zoo.parts import Absent, AttentionContext, Part, Shape
 
-Step = Part["ffn"]
+Step = Annotated[Any, Part("ffn")]
 
 
 class Router(NamedTuple):

@@ -1,10 +1,9 @@
 """A constructor as the schema of its options: types in words, checks of values, requests by name."""
-# ruff: noqa: F821, since the text in Part["ffn"] is no annotation
 
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
@@ -29,7 +28,7 @@ WORDS = {
     Mapping[str, int]: "a mapping",
     list: "a list",
     Any: "any value",
-    Part["ffn"]: "any value",
+    Annotated[Any, Part("ffn")]: "any value",
 }
 
 
@@ -94,12 +93,12 @@ def test_a_number_beyond_every_float_is_no_number():
         Field("x", float).check(10**400)
 
 
-def attention(shape, kernel, norm, *, heads: int, bias: bool = False, inner: Part["ffn"] = "x"):
+def attention(shape, kernel, norm, *, heads: int, bias: bool = False, inner: Annotated[Any, Part("ffn")] = "x"):
     pass
 
 
 class Takes:
-    def __init__(self, dim, *, eps: "float" = 1e-5, inner: Part["norm"] | None = None):
+    def __init__(self, dim, *, eps: "float" = 1e-5, inner: Annotated[Any, Part("norm")] | None = None):
         pass
 
 
@@ -140,11 +139,11 @@ def opaque(shape, *, device: object().__class__ | type(math) = None):
     pass
 
 
-def astray(shape, *, x: "Nowhere" = 0):
+def astray(shape, *, x: "Nowhere" = 0):  # noqa: F821
     pass
 
 
-def no_such_slot(shape, *, x: "Part['fnn']" = None):
+def no_such_slot(shape, *, x: 'Annotated[Any, Part("fnn")]' = None):
     pass
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Annotated, Any
 
 import pytest
 import torch
@@ -238,7 +239,7 @@ def test_a_narrow_embedding_needs_no_heads_that_divide_it():
 class Doubled(nn.Module):
     """Twice what an inner step says."""
 
-    def __init__(self, *, inner: Part["ffn"] = "relu", times: float = 2.0):  # noqa: F821, UP037
+    def __init__(self, *, inner: Annotated[Any, Part("ffn")] = "relu", times: float = 2.0):
         super().__init__()
         self.inner, self.times = inner(), times
 
@@ -249,7 +250,7 @@ class Doubled(nn.Module):
 class Narrow(nn.Module):
     """An inner step of another width."""
 
-    def __init__(self, shape: Shape, *, inner: Part["ffn"] = "doubled"):  # noqa: F821, UP037
+    def __init__(self, shape: Shape, *, inner: Annotated[Any, Part("ffn")] = "doubled"):
         super().__init__()
         self.inner = inner(shape=replace(shape, d_ff=10))
 
@@ -262,7 +263,9 @@ class SideBySide(Attention):
 
     supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
-    def __init__(self, *, one: Part["attention"] = "mha", other: Part["attention"] = "mqa"):  # noqa: F821, UP037
+    def __init__(
+        self, *, one: Annotated[Any, Part("attention")] = "mha", other: Annotated[Any, Part("attention")] = "mqa"
+    ):
         super().__init__()
         self.one, self.other = one(), other()
 
@@ -276,7 +279,7 @@ class Tilted(Attention):
 
     supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
 
-    def __init__(self, shape: Shape, *, inner: Part["attention"] = "mha"):  # noqa: F821, UP037
+    def __init__(self, shape: Shape, *, inner: Annotated[Any, Part("attention")] = "mha"):
         super().__init__()
         self.inner, self.slope = inner(), nn.Parameter(torch.zeros(shape.n_heads, 1, 1))
 

@@ -12,7 +12,7 @@ from zoo.declare.library import open_library
 from zoo.declare.spec import Node
 
 HYBRID = '''
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import torch
 import zoo
@@ -23,7 +23,7 @@ from torch import nn
 class Both(nn.Module):
     """An FFN that is the mean of two others."""
 
-    def __init__(self, shape, *, one: Part["ffn"] = "relu", other: Part["ffn"] | None = None, mix: float = 0.5):
+    def __init__(self, shape, *, one: Annotated[Any, Part("ffn")] = "relu", other: Annotated[Any, Part("ffn")] | None = None, mix: float = 0.5):
         super().__init__()
         self.one, self.other, self.mix = one(), None if other is None else other(), mix
 

@@ -43,13 +43,6 @@ REQUIRED = inspect.Parameter.empty
 
 
 @dataclasses.dataclass(frozen=True)
-class SlotOf:
-    """Marks an annotation whose value is itself a part."""
-
-    slot: str
-
-
-@dataclasses.dataclass(frozen=True)
 class Beside:
     """Marks a path: a relative one starts at the folder of the file in which it is written."""
 
@@ -57,13 +50,18 @@ class Beside:
 FilePath = Annotated[str, Beside()]
 
 
+@dataclasses.dataclass(frozen=True)
 class Part:
-    """`expert: Part["ffn"] = "name"`: an option that is a part. The constructor receives a factory for it."""
+    """Marks an option whose value is itself a part: `expert: Annotated[Any, Part("ffn")] = "name"`.
 
-    def __class_getitem__(cls, slot: str):
-        if slot not in SLOTS:
-            raise ValueError(f"there is no slot {slot!r}{nearest(slot, SLOTS)}")
-        return Annotated[Any, SlotOf(slot)]
+    The constructor receives a factory for it. The type is `Any` because the default that is written is a name.
+    """
+
+    slot: str
+
+    def __post_init__(self) -> None:
+        if self.slot not in SLOTS:
+            raise ValueError(f"there is no slot {self.slot!r}{nearest(self.slot, SLOTS)}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Grows:
     of: str
     step: int = 1
 
-    def fit(self, value: float, own: Any, new: Any) -> int:
+    def fit(self, value: float, own: Any, new: Any) -> float:
         wanted = value / getattr(own, self.of) * getattr(new, self.of)
         return max(1, round(wanted / self.step)) * self.step
 
@@ -207,8 +205,8 @@ def option(name: str, annotation: Any, default: Any) -> Field:
 
 
 def slot_of(annotation: Any) -> str | None:
-    """The slot of an option that is a part (`Part["ffn"]`, or null in place of it), else None."""
-    return next((mark.slot for mark in marks(annotation, SlotOf)), None)
+    """The slot of an option that is a part (marked `Part("ffn")`), else None."""
+    return next((mark.slot for mark in marks(annotation, Part)), None)
 
 
 def marks(annotation: Any, kind: type) -> list:

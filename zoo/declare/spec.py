@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from zoo.faults import Fault, Path, SpecError
 from zoo.hooks import SLOTS
@@ -262,8 +262,8 @@ class Train:
     accumulate: int = 1
     lr: float = 3e-3
     warmup: int = 0
-    schedule: Part["schedule"] = None  # noqa: UP037, the text in Part is no annotation
-    optimizer: Part["optimizer"] = None  # noqa: UP037
+    schedule: Annotated[Any, Part("schedule")] = None
+    optimizer: Annotated[Any, Part("optimizer")] = None
     clip: float | None = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"
