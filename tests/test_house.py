@@ -147,7 +147,10 @@ def test_the_wheel_holds_the_tree(tmp_path):
         assert wheel.read("zoo/registry.yaml") == (ROOT / "registry.yaml").read_bytes()
         points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
         assert b"[zoo]\nbuiltin = zoo_plugins" in wheel.read(points)
-    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES, *PAGE)} | {"zoo/registry.yaml", "zoo/py.typed"}
+    there = {str(p.relative_to(ROOT)) for p in (*OURS, *TEMPLATES, *TABLES, *PAGE)} | {
+        "zoo/registry.yaml",
+        "zoo/py.typed",
+    }
     assert held == {re.sub("^plugins/", "zoo_plugins/", name) for name in there}
 
 
