@@ -14,10 +14,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
     for what in session.config.getoption("--zoo-check"):
         from zoo.faults import SpecError
-        from zoo.testing.choice import trials
+        from zoo.testing.selection import list_trials
 
         try:
-            found = list(trials(what))
+            found = list(list_trials(what))
         except SpecError as error:
             raise pytest.UsageError(f"--zoo-check {what}: {error}") from error
         items += [
@@ -35,9 +35,9 @@ class Property(pytest.Item):
         self.check = check
 
     def runtest(self) -> None:
-        from zoo.testing.choice import tell
+        from zoo.testing.selection import report_outcome
 
-        tell(self.trial.run(self.check))
+        report_outcome(self.trial.run(self.check))
 
     def reportinfo(self):
         return self.path, None, f"{self.trial.subject.label} {self.check}"

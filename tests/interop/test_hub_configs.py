@@ -15,7 +15,7 @@ from zoo.execute.stages import Trained
 from zoo.interop import folders
 from zoo.model.builder import sketch
 from zoo.model.card import read_model
-from zoo.testing.case import loud
+from zoo.testing.model_case import perturb
 
 LIBRARY = open_library()
 BIASED = {"bart-base", "bart-large", "mbart-large", "pegasus-large", "opus-mt-en-de"}
@@ -196,7 +196,7 @@ def test_t5_v11_with_the_head_of_its_own_that_was_published(tmp_path):
     reader = LIBRARY.reader()
     spec, shape = reader.model(Node(kind)), reader.shape(Node(sizes))
     reader.finish()
-    model = loud(folders.make(spec, shape, registry=LIBRARY.registry))
+    model = perturb(folders.make(spec, shape, registry=LIBRARY.registry))
     folders.give(family, Trained(spec, model, LIBRARY), tmp_path)
     theirs = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path, attn_implementation="eager").eval()
     source, target = (

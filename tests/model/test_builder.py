@@ -21,7 +21,7 @@ from zoo.declare import yaml
 from zoo.model.cost import flops_per_token
 from zoo.parts import Attention, AttentionContext, OutLinear, Part, Shape
 from zoo.testing import check_model
-from zoo.testing.case import loud
+from zoo.testing.model_case import perturb
 from zoo_plugins.ffn import Gated, Plain
 
 SHAPE = {"d_model": 24, "n_heads": 4, "n_layers": 2, "vocab_size": 17, "max_len": 16}
@@ -31,7 +31,7 @@ TARGET = torch.tensor([[12, 13, 14], [15, 16, 4]])
 
 def built(model=None, seed=0, registry=None, **shape):
     """In float64 and eval mode, every parameter perturbed."""
-    return loud(zoo.build(model or {}, shape={**SHAPE, **shape}, seed=seed, registry=registry).double())
+    return perturb(zoo.build(model or {}, shape={**SHAPE, **shape}, seed=seed, registry=registry).double())
 
 
 # what may be written

@@ -18,8 +18,8 @@ from zoo.model.stack import Layer, Stack
 from zoo.parts import Absent, Kernel, Shape
 from zoo.parts import doors as opened
 from zoo.registry import discover
-from zoo.testing import CHECKS, SHAPES, Case, check_model
-from zoo.testing.case import gradient, mean_nll
+from zoo.testing import CHECKS, SHAPES, ModelCase, check_model
+from zoo.testing.model_case import compute_gradients, compute_mean_nll
 
 REGISTRY = discover(plugins=False)
 SLOTS = ("architecture", "position", "norm", "residual", "ffn", "attention", "kernel", "embedding", "head")
@@ -46,7 +46,7 @@ def named(row: dict) -> str:
 @cache
 def layer(slot: str, name: str) -> tuple[Stack, Layer]:
     """The last stack, and a layer of it, of a model with this variant and the defaults elsewhere."""
-    stack = [m for m in Case.of(written({slot: name})).model.modules() if isinstance(m, Stack)][-1]
+    stack = [m for m in ModelCase.of(written({slot: name})).model.modules() if isinstance(m, Stack)][-1]
     return stack, stack.layers[0]
 
 
@@ -77,7 +77,7 @@ def crosses(architecture: str) -> bool:
 @cache
 def forward_only(architecture: str) -> bool:
     """Whether all its stacks are causal."""
-    model = Case.of(written({"architecture": architecture})).model
+    model = ModelCase.of(written({"architecture": architecture})).model
     return all(m.causal for m in model.modules() if isinstance(m, Stack))
 
 
@@ -226,9 +226,9 @@ def test_every_pair_is_built_or_refused():
 
 
 def test_a_window_is_seen():
-    assert CHECKS["window"](Case.of({"attention": "mha"})) == "its attention has no window"
+    assert CHECKS["window"](ModelCase.of({"attention": "mha"})) == "its attention has no window"
     for name in ("per-head", "windowed-encoder"):
-        assert CHECKS["window"](Case.of(WRITTEN[name])) is None
+        assert CHECKS["window"](ModelCase.of(WRITTEN[name])) is None
 
 
 OUTER = ("architecture", "position", "norm", "residual")
@@ -274,13 +274,13 @@ def test_every_combination(outer):
 
 def refused(row: dict) -> None:
     with pytest.raises(SpecError) as refusal:
-        Case.of(written(row), SHALLOW, REGISTRY)
+        ModelCase.of(written(row), SHALLOW, REGISTRY)
     assert all(reason in str(refusal.value) for reason in reasons(row)), refusal.value
 
 
 def works(row: dict) -> None:
     """It builds, learns by a step, sees no future, reads on from a cache, and every kernel gives the same."""
-    case = Case.of(written(row), SHALLOW, REGISTRY)
+    case = ModelCase.of(written(row), SHALLOW, REGISTRY)
     model = case.model
     source, target = case.draw(1, 4, seed=1).expand(2, -1), case.draw(1, 5, seed=2).repeat(2, 1)
     target[1, 2] = 5 if target[0, 2] != 5 else 6
@@ -288,34 +288,34 @@ def works(row: dict) -> None:
     with torch.no_grad():
         logits = model(source, target)
         blind = 3 if model.autoregressive else 5
-        case.same(logits[1, :blind], logits[0, :blind], "Target token 2 became another", "the logits before")
+        case.check_equal(logits[1, :blind], logits[0, :blind], "Target token 2 became another", "the logits before")
         if model.autoregressive:
             assert not torch.equal(logits[1, 3], logits[0, 3]), "the logits after target token 2 should see it"
             cache = model.start(source, room=5)
             ids = torch.cat([torch.full_like(target[:, :1], model.shape.bos), target[:, :-1]], 1)
             steps = [model.step(cache, part) for part in ids.split([2, 1, 2], 1)]
-            case.same(torch.cat(steps, 1), logits, "The target was read in steps", "the logits")
+            case.check_equal(torch.cat(steps, 1), logits, "The target was read in steps", "the logits")
         for kernel in VALUES["kernel"][1:] if takes_a_kernel(row["attention"]) else ():
             made = kernels(row["architecture"], row["position"], row["attention"], kernel)
             if any(True for module in made.values() for _ in module.parameters()):
                 continue  # weights of its own make it another function
             for name, module in made.items():
                 model.set_submodule(name, module)
-            case.same(model(source, target), logits, f"The kernel became '{kernel}'", "the logits")
+            case.check_equal(model(source, target), logits, f"The kernel became '{kernel}'", "the logits")
 
 
 @cache
 def kernels(architecture: str, position: str, attention: str, kernel: str) -> dict[str, Kernel]:
     """The kernels of a model, by their places. Nothing but these four choices bears on them."""
     row = {"architecture": architecture, "position": position, "attention": attention, "kernel": kernel}
-    model = Case.of(written(row), SHALLOW, REGISTRY).model
+    model = ModelCase.of(written(row), SHALLOW, REGISTRY).model
     return {name: module for name, module in model.named_modules() if isinstance(module, Kernel)}
 
 
 def step(model, source, target) -> None:
     """A step down the gradient, which every parameter has, lowers the loss."""
-    before = mean_nll(model, source, target)
-    found = gradient(model, before)
+    before = compute_mean_nll(model, source, target)
+    found = compute_gradients(model, before)
     dead = [name for name, g in found.items() if g is None or not g.isfinite().all()]
     assert not dead, f"{dead} have no gradient"
     after = [fallen(model, source, target, found, fall) for fall in (0.01, 1e-4)]
@@ -329,7 +329,7 @@ def fallen(model, source, target, slopes, fall) -> float:
     start = {name: model.get_parameter(name).clone() for name in slopes}
     for name, g in slopes.items():
         model.get_parameter(name).sub_(size * g)
-    after = mean_nll(model, source, target).item()
+    after = compute_mean_nll(model, source, target).item()
     for name, x in start.items():
         model.get_parameter(name).copy_(x)
     return after

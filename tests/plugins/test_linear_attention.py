@@ -13,8 +13,8 @@ import zoo_plugins.linear
 from zoo import SpecError
 from zoo.parts import Shape
 from zoo.parts.cache import Cell
-from zoo.testing import CHECKS, Case
-from zoo.testing.case import loud
+from zoo.testing import CHECKS, ModelCase
+from zoo.testing.model_case import perturb
 from zoo_plugins.linear import LinearAttention
 
 B, T, S, D, H = 3, 11, 7, 12, 3
@@ -23,7 +23,7 @@ SOURCE = keep("1111111", ".1.11..", ".......")
 
 
 def mixer(**options) -> LinearAttention:
-    return loud(LinearAttention(Shape(d_model=D, n_heads=H), **options).double())
+    return perturb(LinearAttention(Shape(d_model=D, n_heads=H), **options).double())
 
 
 def drawn(*size: int, seed: int = 1) -> torch.Tensor:
@@ -129,12 +129,12 @@ BUGS = {
 def test_a_planted_bug_is_found(name, monkeypatch):
     check, target, broken = BUGS[name]
     model = {"attention": {"name": "linear", "chunk": 2}}
-    assert CHECKS[check](Case.of(model)) is None
+    assert CHECKS[check](ModelCase.of(model)) is None
     owner, _, attribute = f"zoo_plugins.linear.{target}".rpartition(".")
     place = zoo_plugins.linear if owner == "zoo_plugins.linear" else LinearAttention
     monkeypatch.setattr(place, attribute, broken(getattr(place, attribute)))
     with pytest.raises(AssertionError, match="should"):
-        CHECKS[check](Case.of(model))
+        CHECKS[check](ModelCase.of(model))
 
 
 def test_the_feature_is_the_papers():

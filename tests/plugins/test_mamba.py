@@ -15,8 +15,8 @@ from zoo import SpecError
 from zoo.model.cost import flops
 from zoo.parts import Shape
 from zoo.parts.cache import Cell, Uncached
-from zoo.testing import CHECKS, Case
-from zoo.testing.case import loud
+from zoo.testing import CHECKS, ModelCase
+from zoo.testing.model_case import perturb
 from zoo_plugins import statespace
 from zoo_plugins.statespace import Mamba, SelectiveScan
 
@@ -30,7 +30,7 @@ PADDED = {
 
 
 def mixer(**options) -> Mamba:
-    return loud(Mamba(Shape(d_model=D, n_heads=2), **options).double())
+    return perturb(Mamba(Shape(d_model=D, n_heads=2), **options).double())
 
 
 def drawn(*size: int, seed: int = 1) -> torch.Tensor:
@@ -111,7 +111,7 @@ def test_it_is_transformers():
     from transformers.models.mamba.modeling_mamba import MambaMixer
 
     config = hf.MambaConfig(hidden_size=D, state_size=5, conv_kernel=3, expand=2, time_step_rank=2)
-    theirs = loud(MambaMixer(config, layer_idx=0).double())
+    theirs = perturb(MambaMixer(config, layer_idx=0).double())
     ours = mixer(d_state=5, d_conv=3, expand=2, dt_rank=2)
     parts = {"up": "in_proj", "conv": "conv1d", "select": "x_proj", "out": "out_proj"}
     with torch.no_grad():
@@ -194,7 +194,7 @@ BUGS = {
 def test_a_planted_bug_is_found(name, monkeypatch):
     check, owner, attribute, broken = BUGS[name]
     model = {"attention": "mamba", "ffn": "none"}
-    assert CHECKS[check](Case.of(model)) is None
+    assert CHECKS[check](ModelCase.of(model)) is None
     monkeypatch.setattr(owner, attribute, broken(getattr(owner, attribute)))
     with pytest.raises(AssertionError, match="should"):
-        CHECKS[check](Case.of(model))
+        CHECKS[check](ModelCase.of(model))

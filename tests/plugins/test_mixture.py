@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from zoo import SpecError, build
 from zoo.model import cost
 from zoo.parts import Shape
-from zoo.testing.case import loud
+from zoo.testing.model_case import perturb
 from zoo.train import metrics
 from zoo_plugins.ffn import Clamped, Gated
 from zoo_plugins.mixture import LoadBalance, Mixture
@@ -34,7 +34,7 @@ def mixture(router="top-softmax", expert=Gated, shared=None, **options) -> Mixtu
     ).double()
     if made.correction is not None:
         made.correction.copy_(torch.randn(made.correction.shape, generator=torch.Generator().manual_seed(5)) / 2)
-    return loud(made)
+    return perturb(made)
 
 
 def drawn(*size: int) -> torch.Tensor:

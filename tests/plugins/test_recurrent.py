@@ -16,8 +16,8 @@ from zoo.model.cost import flops, kv_bytes_per_token
 from zoo.parts import Place, Shape
 from zoo.parts.cache import Cell as Memory
 from zoo.parts.cache import Uncached
-from zoo.testing import CHECKS, Case
-from zoo.testing.case import loud
+from zoo.testing import CHECKS, ModelCase
+from zoo.testing.model_case import perturb
 from zoo_plugins import recurrent
 from zoo_plugins.recurrent import Recurrent
 
@@ -33,7 +33,7 @@ PADDED = {
 
 def mixer(cell: str, causal: bool = True, width: int = W) -> Recurrent:
     place = Place("decoder", 0, {"decoder": 1}, causal)
-    return loud(Recurrent(Shape(d_model=D, n_heads=2), place, cell=cell, width=width).double())
+    return perturb(Recurrent(Shape(d_model=D, n_heads=2), place, cell=cell, width=width).double())
 
 
 def drawn(*size: int) -> torch.Tensor:
@@ -199,7 +199,7 @@ BUGS = {
 def test_a_planted_bug_is_found(name, cell, monkeypatch):
     check, architecture, owner, attribute, broken = BUGS[name]
     model = {"attention": cell, "architecture": architecture}
-    assert CHECKS[check](Case.of(model)) is None
+    assert CHECKS[check](ModelCase.of(model)) is None
     monkeypatch.setattr(owner, attribute, broken(getattr(owner, attribute)))
     with pytest.raises(AssertionError, match="should"):
-        CHECKS[check](Case.of(model))
+        CHECKS[check](ModelCase.of(model))

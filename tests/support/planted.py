@@ -31,8 +31,8 @@ from zoo.model.stack import Stack
 from zoo.parts.cache import Cache, Cell
 from zoo.parts.context import Mask
 from zoo.tasks import Tokenizer
-from zoo.testing import Case, Subject
-from zoo.testing.tables import table_of
+from zoo.testing import ModelCase, Subject
+from zoo.testing.suites import load_suite
 from zoo_plugins.data import PythonDocs
 from zoo_plugins.embedding import Tokens
 from zoo_plugins.ffn import Gated
@@ -305,7 +305,7 @@ BUGS |= {
 
 
 def slot_of(bug: Bug) -> str:
-    """The slot whose table of checks holds the one that should find the bug."""
+    """The slot whose suite of checks holds the one that should find the bug."""
     if isinstance(bug.where, Mapping):
         return "architecture"
     return place(bug).partition(":")[0]
@@ -313,12 +313,12 @@ def slot_of(bug: Bug) -> str:
 
 def cases(bug: Bug) -> tuple[Callable, list]:
     """The check that should find the bug, and what it is to look at."""
-    table = table_of(slot_of(bug))
+    suite = load_suite(slot_of(bug))
     if isinstance(bug.where, Mapping):
-        return table.checks[bug.check], [Case.of(bug.where)]
+        return suite.checks[bug.check], [ModelCase.of(bug.where)]
     slot, _, name = place(bug).partition(":")
     options = {} if isinstance(bug.where, str) else bug.where[1]
-    return table.checks[bug.check], table.cases(Subject(slot, name, options, partners=1))[:1]
+    return suite.checks[bug.check], suite.cases(Subject(slot, name, options, partners=1))[:1]
 
 
 def found(bug: Bug) -> str:

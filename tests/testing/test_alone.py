@@ -4,7 +4,7 @@ import pytest
 
 from zoo.registry import discover
 from zoo.testing import Subject, check_variant
-from zoo.testing.tables import table_of
+from zoo.testing.suites import load_suite
 
 REGISTRY = discover(plugins=False)
 SLOTS = ("task", "data", "tokenizer", "optimizer", "schedule", "reference", "family")
@@ -25,7 +25,7 @@ OPTIONS = [
 @pytest.mark.parametrize("variant", ENTRIES, ids=lambda v: f"{v.slot}:{v.name}")
 def test_every_variant_does_what_its_slot_asks(variant):
     results = check_variant(variant.slot, variant.name, registry=REGISTRY)
-    assert {r.check for r in results} == set(table_of(variant.slot).checks)
+    assert {r.check for r in results} == set(load_suite(variant.slot).checks)
 
 
 @pytest.mark.parametrize(("slot", "name", "options"), OPTIONS)
@@ -60,7 +60,7 @@ def test_a_variant_that_needs_an_option_says_so():
 
 def test_tasks_are_tried_with_the_data_that_they_take():
     labels = [
-        [case.label for case in table_of("task").cases(Subject("task", name))]
+        [case.label for case in load_suite("task").cases(Subject("task", name))]
         for name in ("language-modeling", "classification", "copy")
     ]
     assert labels == [["task:language-modeling with lines"], ["task:classification with pairs"], ["task:copy"]]

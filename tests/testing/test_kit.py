@@ -27,11 +27,11 @@ from zoo.declare.signature import Field, choices
 from zoo.parts import Part
 from zoo.parts.cache import Cell
 from zoo.registry import discover
-from zoo.testing import SHAPES, Case, Subject, check_variant, conformance, examine, report
+from zoo.testing import SHAPES, ModelCase, Subject, check_variant, conformance, examine, report
+from zoo.testing.harness import FAILED, PASSED, SKIPPED, Result, Suite
 from zoo.testing.models import CHECKS, FURTHER, ONCE
-from zoo.testing.partners import ORDER, models
-from zoo.testing.subject import FAILED, PASSED, SKIPPED, Result, Table
-from zoo.testing.values import edges, others
+from zoo.testing.option_values import list_edges, propose_values
+from zoo.testing.partners import ORDER, choose_models
 
 REGISTRY = discover(plugins=False)
 
@@ -55,7 +55,7 @@ def names(value) -> set[str]:
 def test_every_variant_is_beside_the_tested_one_or_refuses_it(what):
     tested = subject(what, partners=16)
     beside = {slot: set() for slot in ORDER}
-    for spec, _ in models(tested):
+    for spec, _ in choose_models(tested):
         for slot in ORDER:
             beside[slot] |= names(spec.get(slot, []))
     refused = {refusal.partition(": ")[0] for refusal in tested.refusals}
@@ -65,26 +65,26 @@ def test_every_variant_is_beside_the_tested_one_or_refuses_it(what):
 
 
 def test_partners_are_diverse_and_the_same_each_time():
-    found = models(subject("norm:rmsnorm"))
-    assert found == models(subject("norm:rmsnorm"))
+    found = choose_models(subject("norm:rmsnorm"))
+    assert found == choose_models(subject("norm:rmsnorm"))
     assert found[0] == ({"norm": "rmsnorm"}, "even"), "the plainest comes first"
     assert {shape for _, shape in found} == set(SHAPES)
     assert {spec.get("architecture") for spec, _ in found[1:]} == {"decoder-only", "encoder-only", "encoder-decoder"}
     assert any(isinstance(spec["ffn"], list) for spec, _ in found[1:]), "layers differ in one"
     assert any(isinstance(spec["norm"], dict) and len(spec["norm"]) == 3 for spec, _ in found), "its options differ"
-    other = models(subject("norm:layernorm"))
+    other = choose_models(subject("norm:layernorm"))
     assert [spec["ffn"] for spec, _ in found[1:]] != [spec["ffn"] for spec, _ in other[1:]], "another has others"
 
 
 def test_a_mixer_that_cannot_do_all_stands_where_it_can():
-    found = [spec for spec, _ in models(subject("attention:lstm"))]
+    found = [spec for spec, _ in choose_models(subject("attention:lstm"))]
     across = next(spec for spec in found if spec.get("architecture") == "encoder-decoder")
     assert across["cross"] == "mha" and names(across["attention"]) >= {"lstm"}
 
 
 def test_a_refusal_is_kept_with_its_reason():
     tested = subject("position:rope")
-    models(tested)
+    choose_models(tested)
     assert any(r.startswith("shape:odd: position 'rope': a rotary width of 5 is odd") for r in tested.refusals)
 
 
@@ -104,11 +104,11 @@ def test_a_refusal_is_kept_with_its_reason():
     ],
 )
 def test_other_values(annotation, default, first):
-    assert others(Field("x", annotation, default), REGISTRY)[: len(first)] == first
+    assert propose_values(Field("x", annotation, default), REGISTRY)[: len(first)] == first
 
 
 def test_other_values_of_a_part():
-    found = others(Field("x", Annotated[Any, Part("norm")], "rmsnorm", "norm"), REGISTRY)
+    found = propose_values(Field("x", Annotated[Any, Part("norm")], "rmsnorm", "norm"), REGISTRY)
     assert set(found) == {e.variant.name for e in REGISTRY.variants("norm")} - {"rmsnorm"}
 
 
@@ -117,7 +117,7 @@ def test_other_values_of_a_part():
     [(int | None, [0, -1]), (float, [0.0, -1.0]), (list[int], [[], [0], [-1]]), (Literal["a"], []), (bool, [])],
 )
 def test_edges(annotation, expected):
-    assert edges(annotation) == expected
+    assert list_edges(annotation) == expected
 
 
 class Numbered(int):
@@ -139,34 +139,34 @@ def small(case):
     [([0, 1], PASSED, PASSED), ([1, 1], SKIPPED, PASSED), ([0, 2], PASSED, FAILED), ([0, 7], PASSED, FAILED)],
 )
 def test_a_verdict_over_cases(cases, even_status, small_status):
-    table = Table(lambda _: [Numbered(n) for n in cases], {"even": even, "small": small})
-    one, two = examine(subject("norm:rmsnorm"), table)
+    suite = Suite(lambda _: [Numbered(n) for n in cases], {"even": even, "small": small})
+    one, two = examine(subject("norm:rmsnorm"), suite)
     assert (one.status, two.status) == (even_status, small_status)
     assert one.partners == tuple(f"case {n}" for n in cases) and one.seconds >= 0
     assert one.reason == ("it is odd" if even_status == SKIPPED else "")
     assert ("zoo check norm:rmsnorm --only small" in two.reason) == (small_status == FAILED)
     if 7 in cases:
         assert "KeyError at test_kit.py:" in two.reason and "Model: case 7" in two.reason
-    assert [r.check for r in examine(subject("norm:rmsnorm"), table, ["small"])] == ["small"]
+    assert [r.check for r in examine(subject("norm:rmsnorm"), suite, ["small"])] == ["small"]
 
 
 def test_a_costly_check_looks_at_the_first_case():
-    table = Table(lambda _: [Numbered(1), Numbered(5)], {"small": small}, frozenset({"small"}))
-    assert [(r.status, r.partners) for r in examine(subject("norm:rmsnorm"), table)] == [(PASSED, ("case 1",))]
+    suite = Suite(lambda _: [Numbered(1), Numbered(5)], {"small": small}, frozenset({"small"}))
+    assert [(r.status, r.partners) for r in examine(subject("norm:rmsnorm"), suite)] == [(PASSED, ("case 1",))]
 
 
 def test_tiny_models_are_checked_by_one_thread():
     seen, before = [], torch.get_num_threads()
-    table = Table(lambda _: [Numbered(0)], {"threads": lambda _: seen.append(torch.get_num_threads())})
+    suite = Suite(lambda _: [Numbered(0)], {"threads": lambda _: seen.append(torch.get_num_threads())})
     torch.set_num_threads(2)
-    list(examine(subject("norm:rmsnorm"), table))
+    list(examine(subject("norm:rmsnorm"), suite))
     assert (seen, torch.get_num_threads()) == ([1], 2)
     torch.set_num_threads(before)
 
 
 FOUND = [
-    report.Found("norm:a", (Result("norm:a", "padding", PASSED, "", ("x", "y"), 0.5),), ("kernel:k: no",), 1.0),
-    report.Found(
+    report.Findings("norm:a", (Result("norm:a", "padding", PASSED, "", ("x", "y"), 0.5),), ("kernel:k: no",), 1.0),
+    report.Findings(
         "norm:b",
         (
             Result(
@@ -362,10 +362,10 @@ FURTHER_BUGS = {
 def test_what_else_a_property_finds(name, monkeypatch):
     check, owner, method, broken, said = FURTHER_BUGS[name]
     check = {**CHECKS, **FURTHER}[check]
-    assert check(Case.of(planted.DECODER)) is None
+    assert check(ModelCase.of(planted.DECODER)) is None
     monkeypatch.setattr(owner, method, broken(getattr(owner, method)))
     with pytest.raises(AssertionError, match=said):
-        check(Case.of(planted.DECODER))
+        check(ModelCase.of(planted.DECODER))
 
 
 class Optional(nn.Module):

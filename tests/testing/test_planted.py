@@ -13,7 +13,7 @@ from torch import nn
 from zoo import SpecError, Variant
 from zoo.parts import Attention, OutLinear, Shape
 from zoo.testing import CHECKS, check_variant
-from zoo.testing.tables import TABLES, table_of
+from zoo.testing.suites import SUITES, load_suite
 
 PAGE = Path(__file__).parents[2] / "docs" / "planted.md"
 
@@ -26,9 +26,9 @@ def test_a_planted_bug_is_found(name):
 
 def test_every_check_finds_a_bug():
     """Whatever slot it is held of."""
-    checks = {(TABLES[slot], check) for slot in TABLES for check in table_of(slot).checks}
+    checks = {(SUITES[slot], check) for slot in SUITES for check in load_suite(slot).checks}
     slots = [(planted.slot_of(bug), bug.check) for bug in planted.BUGS.values()]
-    assert checks == {(TABLES[slot], check) for slot, check in slots}
+    assert checks == {(SUITES[slot], check) for slot, check in slots}
 
 
 def test_the_table_is_what_the_page_says():
@@ -79,5 +79,5 @@ def test_a_broken_variant_among_partners():
     refused = "No partner takes attention:running-mean(.|\\n)*has no option 'count_pads'"
     with pytest.raises(AssertionError, match=refused):
         check_variant("attention", "running-mean", registry=MIXERS, count_pads=True)
-    with pytest.raises(SpecError, match="nothing is held of the slot 'atention'; did you mean 'attention'"):
+    with pytest.raises(SpecError, match="there are no checks for the slot 'atention'; did you mean 'attention'"):
         check_variant("atention", "running-mean", registry=MIXERS)

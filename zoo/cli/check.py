@@ -19,7 +19,7 @@ from .catalogue import complete_part
 
 if TYPE_CHECKING:
     from zoo.testing import Subject
-    from zoo.testing.report import Found, Show
+    from zoo.testing.report import Findings, Show
 
 FORMATS = ("text", "json", "junit", "markdown")
 
@@ -44,10 +44,10 @@ def check(
     is 1 if a property fails.
     """
     from zoo.declare.library import open_library
-    from zoo.testing import Subject, chosen, report
+    from zoo.testing import Subject, report, select_variants
 
     options = read_options(sets, what)
-    registry, entries = chosen(what, **discovery())
+    registry, entries = select_variants(what, **discovery())
     warn(registry)
     library = open_library(registry=registry)
     known_checks(entries, only)
@@ -56,7 +56,7 @@ def check(
         Subject(entry.variant.slot, registry.spelling(entry), options, library, partners, backend) for entry in entries
     ]
     with display(subjects) as show:
-        every = [report.found(subject, only, show) for subject in subjects]
+        every = [report.gather(subject, only, show) for subject in subjects]
     written = report.FORMATS[form](every)
     if output is None:
         click.echo(written, nl=False)
@@ -80,9 +80,9 @@ def read_options(sets: tuple[str, ...], what: str | None) -> dict[str, Any]:
 
 def known_checks(entries: list[Entry], only: tuple[str, ...]) -> None:
     """Raise `SpecError` for a property that nothing holds of these variants."""
-    from zoo.testing.tables import table_of
+    from zoo.testing.suites import load_suite
 
-    known = {name: None for slot in {entry.variant.slot for entry in entries} for name in table_of(slot).checks}
+    known = {name: None for slot in {entry.variant.slot for entry in entries} for name in load_suite(slot).checks}
     for name in only:
         if name not in known:
             raise SpecError(
@@ -98,7 +98,7 @@ def display(subjects: Sequence[Subject], stream=None) -> Iterator[Show]:
     stream = stream or sys.stderr
     done = failed = 0
 
-    def plain(found: Found, over: bool) -> None:
+    def plain(found: Findings, over: bool) -> None:
         if len(subjects) == 1 and not over:
             print(f"{found.variant}  {found.results[-1].line()}", file=stream, flush=True)
         elif len(subjects) > 1 and over:
@@ -112,7 +112,7 @@ def display(subjects: Sequence[Subject], stream=None) -> Iterator[Show]:
 
     with Console(file=stream).status("") as status:
 
-        def live(found: Found, over: bool) -> None:
+        def live(found: Findings, over: bool) -> None:
             nonlocal done, failed
             done, failed = done + over, failed + (over and bool(found.failures))
             last = found.results[-1].check if found.results else ""

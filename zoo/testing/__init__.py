@@ -1,7 +1,7 @@
 """What any variant must do: checks for the zoo's own variants and for a plugin's.
 
 `check_variant("ffn", "my-ffn", width=32)` puts a variant among different partners, `check_model({"ffn": "my-ffn"})`
-looks at one model. Both raise `AssertionError` with a paragraph for each check that failed. `TABLES` says which checks
+looks at one model. Both raise `AssertionError` with a paragraph for each check that failed. `SUITES` says which checks
 a slot has, and `test_my_ffn = conformance("ffn:my-ffn")` makes a test of pytest of each.
 """
 
@@ -14,15 +14,15 @@ from typing import Any
 from zoo.declare.library import open_library
 from zoo.model.builder import build
 
-from .case import SHAPES, Case
-from .choice import chosen, conformance
+from .harness import FAILED, PARTNERS, PASSED, SKIPPED, Result, Subject, examine
+from .model_case import SHAPES, ModelCase
 from .models import CHECKS
-from .subject import FAILED, PARTNERS, PASSED, SKIPPED, Result, Subject, examine
-from .tables import TABLES, table_of
+from .selection import conformance, select_variants
+from .suites import SUITES, load_suite
 
 __all__ = [
-    "CHECKS", "SHAPES", "TABLES", "Case", "Result", "Subject", "check_model", "check_variant", "chosen", "conformance",
-    "examine",
+    "CHECKS", "SHAPES", "SUITES", "ModelCase", "Result", "Subject", "check_model", "check_variant", "conformance",
+    "examine", "select_variants",
 ]  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def check_model(model, shape=None, *, without: Collection[str] = (), registry=No
 
     Raises `AssertionError` with a paragraph for each check that failed, and `SpecError` if the model cannot be.
     """
-    case = Case.of(model, shape, registry)
+    case = ModelCase.of(model, shape, registry)
     results, failed = [], []
     for name, check in CHECKS.items():
         if name in without:
@@ -59,9 +59,9 @@ def check_variant(
     Raises `AssertionError` with a paragraph for each check that failed, and `SpecError` for a slot or a variant that
     there is not.
     """
-    table, library = table_of(slot), open_library(registry=registry)
+    suite, library = load_suite(slot), open_library(registry=registry)
     library.registry.find(slot, name)
-    results = list(examine(Subject(slot, name, options, library, partners), table, only))
+    results = list(examine(Subject(slot, name, options, library, partners), suite, only))
     if failed := [f"{r.check}: {r.reason}" for r in results if r.status == FAILED]:
         raise AssertionError("\n\n".join(failed))
     return results

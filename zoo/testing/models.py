@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import auxiliary_losses, computing, counting, decoding, looking, options, saving, training
-from .case import Case
-from .partners import cases
-from .subject import Table
+from . import auxiliary_losses, costs, decoding, equivalence, masking, options, saving, training
+from .harness import Suite
+from .model_case import ModelCase
+from .partners import build_cases
 
-Check = Callable[[Case], str | None]
+Check = Callable[[ModelCase], str | None]
 
 
-def named(*checks: Check) -> dict[str, Check]:
+def name_checks(*checks: Check) -> dict[str, Check]:
     return {check.__name__: check for check in checks}
 
 
-CHECKS = named(
-    training.runs, training.gradients, training.dropout, training.learning, training.untrained, computing.kernels,
-    looking.future, looking.window, looking.padding, looking.rows, decoding.decoding, decoding.reorder,
+CHECKS = name_checks(
+    training.runs, training.gradients, training.dropout, training.learning, training.untrained, equivalence.kernels,
+    masking.future, masking.window, masking.padding, masking.rows, decoding.decoding, decoding.reorder,
     decoding.generation, saving.round_trip, saving.copies,
 )  # fmt: skip
 """What takes little time: held of any model."""
-FURTHER = named(training.determinism, auxiliary_losses.auxiliary_losses, saving.yaml, saving.meta, counting.counts)
+FURTHER = name_checks(training.determinism, auxiliary_losses.auxiliary_losses, saving.yaml, saving.meta, costs.counts)
 """Held of a variant with every partner."""
-ONCE = named(computing.compiles, options.options, options.ranges)
+ONCE = name_checks(equivalence.compiles, options.options, options.ranges)
 """What takes more time, or says nothing new of a second partner."""
 
-TABLE = Table(cases, {**CHECKS, **FURTHER, **ONCE}, frozenset({*ONCE, "untrained"}))
+SUITE = Suite(build_cases, {**CHECKS, **FURTHER, **ONCE}, frozenset({*ONCE, "untrained"}))

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from zoo.model import weights
 
-from .alone import Alone, alone, table
-from .subject import Table
+from .harness import Suite
+from .part_case import PartCase, collect_checks, isolate
 
 RATES = (0.3, 0.1, 0.03, 0.01, 0.003)
 
@@ -36,14 +36,14 @@ class Valley(nn.Module):
         return [{"params": [self.matrix]}, {"params": [self.vector], "weight_decay": 0.0}]
 
 
-class Run:
+class Descent:
     """An optimizer on its way down the valley, at a rate that is set anew for every step."""
 
-    def __init__(self, case: Alone):
+    def __init__(self, case: PartCase):
         self.valley = Valley()
         self.optimizer = case.make(params=self.valley.groups())
 
-    def go(self, steps: int, rate: float = 0.01) -> Run:
+    def go(self, steps: int, rate: float = 0.01) -> Descent:
         for step in range(steps):
             self.valley.zero_grad()
             self.valley().backward()
@@ -68,10 +68,10 @@ class Run:
         return torch.cat([p.detach().flatten() for p in self.valley.parameters()]).clone()
 
 
-def descent(case: Alone) -> None:
+def descent(case: PartCase) -> None:
     """At one of several rates, it gets most of the way down a quadratic in 100 steps."""
     first = Valley()().item()
-    ends = {rate: Run(case).go(100, rate).valley().item() for rate in RATES}
+    ends = {rate: Descent(case).go(100, rate).valley().item() for rate in RATES}
     if not any(end < 0.1 * first for end in ends.values()):
         told = ", ".join(f"{end:.3g} at {rate}" for rate, end in ends.items())
         case.fail(
@@ -79,20 +79,20 @@ def descent(case: Alone) -> None:
         )
 
 
-def rate(case: Alone) -> None:
+def rate(case: PartCase) -> None:
     """The rate that stands in a group is the one that counts: at 0 nothing moves, and at a smaller one less does."""
     moved = {}
     for size in (0.0, 1e-4, 1e-2):
-        run = Run(case)
+        run = Descent(case)
         before = run.place
         moved[size] = (run.go(1, size).place - before).abs().max().item()
     if moved[0.0] != 0 or not 0 < moved[1e-4] < moved[1e-2]:
         case.fail(f"Rates of 0, 0.0001 and 0.01 were set: the step should grow with them, and was {[*moved.values()]}.")
 
 
-def groups(case: Alone) -> None:
+def groups(case: PartCase) -> None:
     """Every parameter stands in a group, once, with the options of its group."""
-    run = Run(case)
+    run = Descent(case)
     found = [id(p) for group in run.optimizer.param_groups for p in group["params"]]
     expected = [id(p) for p in run.valley.parameters()]
     if sorted(found) != sorted(expected):
@@ -103,61 +103,65 @@ def groups(case: Alone) -> None:
         case.fail("Two groups were given: each of param_groups should have an 'lr', and does not.")
 
 
-def decay(case: Alone) -> str | None:
+def decay(case: PartCase) -> str | None:
     """A group that is given a decay shrinks even where there is no slope; one whose decay is 0 does not move."""
-    run = Run(case)
+    run = Descent(case)
     if "weight_decay" not in run.optimizer.param_groups[0]:
         return "it has no weight_decay"
     matrix, vector = run.valley.matrix.detach().clone(), run.valley.vector.detach().clone()
     run.rest(0.1, decay=0.5)
-    case.same(run.valley.vector.detach(), vector, "A step was made without a slope", "what its group says never decays")
+    case.check_equal(
+        run.valley.vector.detach(), vector, "A step was made without a slope", "what its group says never decays"
+    )
     if not run.valley.matrix.norm() < matrix.norm():
         case.fail("A step was made without a slope, at a decay of 0.5: the matrix should have shrunk, and has not.")
     return None
 
 
-def no_slope(case: Alone) -> None:
+def no_slope(case: PartCase) -> None:
     """Parameters without a gradient stay as they are, and gradients of 0 do no harm."""
-    run = Run(case)
+    run = Descent(case)
     before = run.place
     run.step(0.1)
-    case.same(run.place, before, "A step was made without gradients", "the weights")
+    case.check_equal(run.place, before, "A step was made without gradients", "the weights")
     run.go(1)
     vector = run.valley.vector.detach().clone()
     run.valley.zero_grad()
     run.valley().backward()
     run.valley.vector.grad = None
     run.step(0.1)
-    case.same(run.valley.vector.detach(), vector, "A step was made in which one tensor had no gradient", "that tensor")
+    case.check_equal(
+        run.valley.vector.detach(), vector, "A step was made in which one tensor had no gradient", "that tensor"
+    )
     run.rest(0.1)
     if not run.place.isfinite().all():
         case.fail("A step was made with gradients of 0: the weights should be finite, and are not.")
 
 
-def repeats(case: Alone) -> None:
+def repeats(case: PartCase) -> None:
     """Twice the same steps lead to the same bits, and torch's own generator is not touched."""
     before = torch.get_rng_state()
-    one, two = Run(case).go(5), Run(case).go(5)
-    case.same(two.place, one.place, "The same five steps were made again", "the weights")
+    one, two = Descent(case).go(5), Descent(case).go(5)
+    case.check_equal(two.place, one.place, "The same five steps were made again", "the weights")
     if not torch.equal(before, torch.get_rng_state()):
         case.fail("Steps were made: torch's own generator should not have moved, and it has.")
 
 
-def resuming(case: Alone) -> None:
+def resuming(case: PartCase) -> None:
     """Saved after three steps as a run's folder has it, and loaded into a new one, it goes on to the same bits."""
-    run = Run(case).go(3)
-    other = Run(case)
+    run = Descent(case).go(3)
+    other = Descent(case)
     other.valley.load_state_dict(run.valley.state_dict())
-    weights.unflatten(other.optimizer, *written(run.optimizer))
-    case.same(
+    weights.unflatten(other.optimizer, *save_state(run.optimizer))
+    case.check_equal(
         other.go(3).place, run.go(3).place, "It was saved and loaded after three steps", "the weights three steps on"
     )
 
 
-def written(optimizer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def save_state(optimizer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What a run's folder keeps of an optimizer: tensors, and facts as JSON."""
     tensors, facts = weights.flatten(optimizer)
     return copy.deepcopy(tensors), json.loads(json.dumps(facts))
 
 
-TABLE = Table(alone, table(descent, rate, groups, decay, no_slope, repeats, resuming))
+SUITE = Suite(isolate, collect_checks(descent, rate, groups, decay, no_slope, repeats, resuming))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-from .alone import Alone, alone, table
-from .subject import Table
+from .harness import Suite
+from .part_case import PartCase, collect_checks, isolate
 
 PLANS = ((1, 0), (1, 1), (2, 1), (3, 3), (5, 50), (40, 0), (40, 7), (1000, 100))
 """Steps and warm-up; some plans end before their warm-up does."""
 
 
-def factors(case: Alone, steps: int, warmup: int) -> list[float]:
+def compute_factors(case: PartCase, steps: int, warmup: int) -> list[float]:
     schedule = case.make(steps=steps, warmup=warmup)
     return [schedule(step) for step in range(steps)]
 
 
-def bounds(case: Alone) -> None:
+def bounds(case: PartCase) -> None:
     """Every step of a run, and one after it, has a factor from 0 to 1, and the first update learns."""
     for steps, warmup in PLANS:
         made = case.make(steps=steps, warmup=warmup)
@@ -24,40 +24,46 @@ def bounds(case: Alone) -> None:
             factor = made(step)
             if not isinstance(factor, int | float) or not math.isfinite(factor) or not 0 <= factor <= 1:
                 case.fail(
-                    f"{planned(steps, warmup)}: the factor of step {step} should be from 0 to 1, and is {factor}."
+                    f"{describe_plan(steps, warmup)}: the factor of step {step} should be from 0 to 1, and is {factor}."
                 )
         if not made(0) > 0:
-            case.fail(f"{planned(steps, warmup)}: the factor of the first step should be above 0, and is {made(0)}.")
+            case.fail(
+                f"{describe_plan(steps, warmup)}: the factor of the first step should be above 0, and is {made(0)}."
+            )
 
 
-def warm_up(case: Alone) -> None:
+def warm_up(case: PartCase) -> None:
     """The factor rises evenly over the warm-up and reaches 1 with its last step."""
     for steps, warmup in PLANS:
-        found = factors(case, steps, warmup)[:warmup]
+        found = compute_factors(case, steps, warmup)[:warmup]
         for step, factor in enumerate(found):
             if not math.isclose(factor, (step + 1) / warmup, rel_tol=1e-9):
                 told = f"should be {step + 1} / {warmup}, and is {factor}"
-                case.fail(f"{planned(steps, warmup)}: the factor of step {step}, which is one of the warm-up, {told}.")
+                case.fail(
+                    f"{describe_plan(steps, warmup)}: the factor of step {step}, which is one of the warm-up, {told}."
+                )
 
 
-def peak(case: Alone) -> None:
+def peak(case: PartCase) -> None:
     """A run that is longer than its warm-up reaches the peak."""
     for steps, warmup in PLANS:
-        highest = max(factors(case, steps, warmup))
+        highest = max(compute_factors(case, steps, warmup))
         if steps > warmup and not math.isclose(highest, 1.0, rel_tol=1e-9):
-            case.fail(f"{planned(steps, warmup)}: the highest factor should be 1, and is {highest}.")
+            case.fail(f"{describe_plan(steps, warmup)}: the highest factor should be 1, and is {highest}.")
 
 
-def memoryless(case: Alone) -> None:
+def memoryless(case: PartCase) -> None:
     """A step's factor does not depend on the steps that were asked for before: a run that is resumed goes on alike."""
     for steps, warmup in PLANS:
-        forwards, made = factors(case, steps, warmup), case.make(steps=steps, warmup=warmup)
+        forwards, made = compute_factors(case, steps, warmup), case.make(steps=steps, warmup=warmup)
         backwards = [made(step) for step in reversed(range(steps))]
-        case.same(backwards[::-1], forwards, f"{planned(steps, warmup)}, the last step asked for first", "the factors")
+        case.check_equal(
+            backwards[::-1], forwards, f"{describe_plan(steps, warmup)}, the last step asked for first", "the factors"
+        )
 
 
-def planned(steps: int, warmup: int) -> str:
+def describe_plan(steps: int, warmup: int) -> str:
     return f"{steps} steps with a warm-up of {warmup}"
 
 
-TABLE = Table(alone, table(bounds, warm_up, peak, memoryless))
+SUITE = Suite(isolate, collect_checks(bounds, warm_up, peak, memoryless))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from zoo.declare.shape import Shape
 from zoo.declare.spec import Node
 from zoo.model.builder import bind, make
-from zoo.tasks import SPLITS, Batch, Task
+from zoo.tasks import SPLITS, Batch, Data, Task
 from zoo.train.loop import groups
 from zoo.train.metrics import METRICS, evaluate, loss, predict
 
-from .alone import Alone, Bytes, Lines, Pairs, among, table
-from .subject import Subject, Table
+from .harness import Subject, Suite
+from .part_case import MissingOptions, PartCase, collect_checks, combine
+from .samples import Bytes, Lines, Pairs
 
 SHAPE = Shape(d_model=32, n_heads=4, n_layers=1, max_len=32)
 LONGEST = {"source": SHAPE.max_len, "target": SHAPE.max_len}
@@ -30,64 +31,69 @@ LONGEST = {"source": SHAPE.max_len, "target": SHAPE.max_len}
 PARTNERS = (("lines", Lines), ("pairs", Pairs))
 
 
-def cases(subject: Subject) -> list[Alone]:
+def build_cases(subject: Subject) -> Sequence[PartCase | MissingOptions]:
     """The task with each kind of data that it takes; a task that reads none stands alone."""
-    found = among(subject, [(name, given(data)) for name, data in PARTNERS])
-    asks = not found or found[0].lacks or "data" in found[0].part.requests
-    return found if asks else [replace(found[0], label=subject.label)]
+    found = combine(subject, [(name, make_requests(data)) for name, data in PARTNERS])
+    first = found[0] if found else None
+    if isinstance(first, PartCase) and "data" not in first.part.requests:
+        return [replace(first, label=subject.label)]
+    return found
 
 
-def given(data: type) -> dict:
+def make_requests(data: type[Data]) -> dict[str, Any]:
     return {"shape": SHAPE, "data": data(), "tokenizer": Bytes()}
 
 
-def prepared(case: Alone) -> Task:
+def prepare_task(case: PartCase) -> Task:
     task = case.make()
     task.prepare()
     return task
 
 
-def seeded(seed: int = 0) -> torch.Generator:
+def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def tensors(batch: Batch) -> list[Tensor]:
+def list_tensors(batch: Batch) -> list[Tensor]:
     return [value for value in vars(batch).values() if isinstance(value, Tensor)]
 
 
-def equal(one: Batch, two: Batch) -> bool:
+def are_equal(one: Batch, two: Batch) -> bool:
     pairs = zip(vars(one).values(), vars(two).values(), strict=True)
     return all(a.equal(b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a is b for a, b in pairs)
 
 
-def real(ids: Tensor, keep: Tensor | None) -> Tensor:
+def fill_keep(ids: Tensor, keep: Tensor | None) -> Tensor:
     return torch.ones_like(ids, dtype=torch.bool) if keep is None else keep
 
 
-def rows(task: Task, split: str, size: int) -> Iterator[tuple]:
+def list_rows(task: Task, split: str, size: int) -> Iterator[tuple]:
     """Every row of a split: the real tokens of its source and target, and what the latter weigh."""
     for batch in task.batches(split, size):
-        source_keep, target_keep = real(batch.source, batch.source_keep), real(batch.target, batch.target_keep)
+        source_keep, target_keep = (
+            fill_keep(batch.source, batch.source_keep),
+            fill_keep(batch.target, batch.target_keep),
+        )
         for i, (s, t) in enumerate(zip(source_keep, target_keep, strict=True)):
             yield tuple(tuple(x.tolist()) for x in (batch.source[i][s], batch.target[i][t], batch.weight[i][t]))
 
 
-def batches(case: Alone) -> None:
+def batches(case: PartCase) -> None:
     """Batches are ids [B, S] and [B, T] of the vocabulary, as long as the task says; pads are named and never count."""
-    task = prepared(case)
-    drawn = [("A training batch", task.batch(7, seeded()))]
+    task = prepare_task(case)
+    drawn = [("A training batch", task.batch(7, make_generator()))]
     drawn += [(f"A batch of {split}", batch) for split in SPLITS for batch in task.batches(split, 7)]
     probed = [(f"A batch of {split}", batch) for split in task.probes for batch in task.batches(split, 7)]
     lengths = {"source": task.source_len, "target": task.target_len}
     for what, batch, longest in [(*each, lengths) for each in drawn] + [(*each, LONGEST) for each in probed]:
-        for fault in faults(task, batch, longest):
+        for fault in find_faults(task, batch, longest):
             case.fail(f"{what} of 7 rows: {fault}.")
     for split in ("training", "dev", "test", *task.probes):
         if not any(batch.weight.sum() > 0 for what, batch in drawn + probed if split in what.split()):
             case.fail(f"The {split} batches: some target should count, and none does.")
 
 
-def faults(task: Task, batch: Batch, longest: Mapping[str, int]) -> Iterator[str]:
+def find_faults(task: Task, batch: Batch, longest: Mapping[str, int]) -> Iterator[str]:
     """What is wrong with a batch in itself, its source and target being so long at most."""
     B, T = batch.target.shape
     S = batch.source.shape[1]
@@ -111,11 +117,11 @@ def faults(task: Task, batch: Batch, longest: Mapping[str, int]) -> Iterator[str
         yield "a pad of the target should weigh nothing, and some do"
 
 
-def facts(case: Alone) -> None:
+def facts(case: PartCase) -> None:
     """What the task says of itself is so: `has_source`, `aligned`, `asks_in_target`, `choices`."""
-    task = prepared(case)
-    batch = task.batch(64, seeded())
-    counted, kept = batch.weight > 0, real(batch.target, batch.target_keep)
+    task = prepare_task(case)
+    batch = task.batch(64, make_generator())
+    counted, kept = batch.weight > 0, fill_keep(batch.target, batch.target_keep)
     found = {"has_source": batch.source.shape[1] > 0, "aligned": batch.aligned}
     if not task.aligned:  # where source and target are aligned, most places are read and not asked for
         found["asks_in_target"] = bool((kept & ~counted).any())
@@ -135,28 +141,28 @@ def facts(case: Alone) -> None:
         case.fail(f"A batch was drawn: every target that counts should be one of the choices, and {strange} are not.")
 
 
-def generators(case: Alone) -> None:
+def generators(case: PartCase) -> None:
     """The generator alone decides what is drawn: the same gives the same, it moves on, torch's own is not used."""
-    task, other = prepared(case), prepared(case)
-    one, two = seeded(3), seeded(3)
+    task, other = prepare_task(case), prepare_task(case)
+    one, two = make_generator(3), make_generator(3)
     before = torch.get_rng_state()
     first, second = task.batch(8, one), task.batch(8, one)
-    if not equal(first, other.batch(8, two)) or not equal(second, other.batch(8, two)):
+    if not are_equal(first, other.batch(8, two)) or not are_equal(second, other.batch(8, two)):
         case.fail("A task was made twice and given equal generators: the batches should be equal, and are not.")
-    if equal(first, second) or equal(first, task.batch(8, seeded(4))):
+    if are_equal(first, second) or are_equal(first, task.batch(8, make_generator(4))):
         case.fail("A second batch was drawn, and one with another seed: both should differ from the first.")
     list(task.batches("dev", 8))
     if not torch.equal(before, torch.get_rng_state()):
         case.fail("Batches were drawn: torch's own generator should not have moved, and it has.")
 
 
-def evaluation(case: Alone) -> None:
+def evaluation(case: PartCase) -> None:
     """Each split is gone through once, in one order, whatever the size of a batch."""
-    task = prepared(case)
+    task = prepare_task(case)
     for split in (*SPLITS, *task.probes):
-        whole = list(rows(task, split, 1000))
+        whole = list(list_rows(task, split, 1000))
         for size in (1000, 7, 1):
-            found = list(rows(task, split, size))
+            found = list(list_rows(task, split, size))
             if found != whole:
                 told = (
                     f"{len(found)} rows of {split} came, of which {sum(row in whole for row in found)} are among those"
@@ -166,10 +172,10 @@ def evaluation(case: Alone) -> None:
                 )
 
 
-def splits(case: Alone) -> None:
+def splits(case: PartCase) -> None:
     """No split is another one: most of its rows stand in no other. A probe may have those of test."""
-    task = prepared(case)
-    found = {split: set(rows(task, split, 64)) for split in (*SPLITS, *task.probes)}
+    task = prepare_task(case)
+    found = {split: set(list_rows(task, split, 64)) for split in (*SPLITS, *task.probes)}
     probed = [(seen, probe) for probe in task.probes for seen in ("train", "dev")]
     for one, two in (("train", "dev"), ("train", "test"), ("dev", "test"), *probed):
         both = len(found[one] & found[two])
@@ -177,12 +183,12 @@ def splits(case: Alone) -> None:
             case.fail(f"{one} and {two} were read: they should have few rows in common, and have {both}.")
 
 
-def hidden(case: Alone) -> str | None:
+def hidden(case: PartCase) -> str | None:
     """Where the target stands at the places of the source, most answers are not to be read there."""
-    task = prepared(case)
+    task = prepare_task(case)
     if not task.aligned:
         return "its source is not aligned with its target"
-    batch = task.batch(64, seeded())
+    batch = task.batch(64, make_generator())
     counted = batch.weight > 0
     share = (batch.source == batch.target)[counted].float().mean().item()
     if share > 0.5:
@@ -190,11 +196,12 @@ def hidden(case: Alone) -> str | None:
     return None
 
 
-def coverage(case: Alone) -> str | None:
+def coverage(case: PartCase) -> str | None:
     """Bits per byte are of the whole text: the bytes of all targets that count in a split are those of its text."""
-    task = prepared(case)
+    task = prepare_task(case)
     if "bpb" not in task.metrics or task.has_source:
         return "it has no bits per byte" if "bpb" not in task.metrics else "a part of its text is source"
+    assert task.data is not None and task.bytes is not None  # what bits per byte are counted from
     read = task.data.read()
     for split in SPLITS[1:]:
         text = sum(len(example.target.encode()) for example in getattr(read, split))
@@ -207,17 +214,20 @@ def coverage(case: Alone) -> str | None:
 class Uniform(nn.Module):
     """Gives every token the same chance."""
 
-    def forward(self, source: Tensor, target: Tensor, **given) -> Tensor:
+    def __init__(self, vocab_size: int):
+        super().__init__()
+        self.vocab_size = vocab_size
+
+    def forward(self, source: Tensor | None, target: Tensor, **given: Any) -> Tensor:
         return torch.zeros(*target.shape, self.vocab_size)
 
 
-def metrics(case: Alone) -> None:
+def metrics(case: PartCase) -> None:
     """The metrics are known, each comes out finite, and a model that knows nothing loses ln V, V the choices."""
-    task = prepared(case)
+    task = prepare_task(case)
     if strange := [name for name in task.metrics if name not in METRICS] or not task.metrics:
         case.fail(f"the metrics should be some of {', '.join(METRICS)}, and are {strange}.")
-    model = Uniform()
-    model.vocab_size = task.vocab_size
+    model = Uniform(task.vocab_size)
     nats = math.log(task.vocab_size if task.choices is None else len(task.choices))
     for split, size in itertools.product(("dev", *task.probes), (64, 5)):
         found = evaluate(model, task, split, batch_size=size)
@@ -229,11 +239,11 @@ def metrics(case: Alone) -> None:
             )
 
 
-def learnable(case: Alone) -> None:
+def learnable(case: PartCase) -> None:
     """A tiny model that is shown the same eight rows again and again comes to know them."""
-    task = prepared(case)
-    model, optimizer = learner(case, task)
-    batch, losses = task.batch(8, seeded()), []
+    task = prepare_task(case)
+    model, optimizer = build_learner(case, task)
+    batch, losses = task.batch(8, make_generator()), []
     for _ in range(60):
         nll, weight = loss(predict(model, batch), batch, task.choices)
         losses.append((nll / weight).item())
@@ -245,11 +255,13 @@ def learnable(case: Alone) -> None:
         case.fail(f"A tiny model was shown eight rows again and again: {text}.")
 
 
-def learner(case: Alone, task: Task) -> tuple[nn.Module, Any]:
+def build_learner(case: PartCase, task: Task) -> tuple[nn.Module, Any]:
     """A model with the default parts for this task, and the default optimizer for its weights."""
     reader = case.library.reader()
-    spec, part = reader.model(Node({})), reader.part(reader.default("optimizer"), "optimizer")
+    spec, default = reader.model(Node({})), reader.default("optimizer")
+    part = reader.part(default, "optimizer") if default else None
     reader.finish()
+    assert spec and part, "registry.yaml names a default for each slot"
     length = task.source_len + task.target_len
     model = make(spec, replace(SHAPE, vocab_size=task.vocab_size, max_len=length), registry=case.library.registry)
     optimizer = bind(part, {"params": groups(model)})
@@ -258,8 +270,8 @@ def learner(case: Alone, task: Task) -> tuple[nn.Module, Any]:
     return model, optimizer
 
 
-TABLE = Table(
-    cases,
-    table(batches, facts, generators, evaluation, splits, hidden, coverage, metrics, learnable),
+SUITE = Suite(
+    build_cases,
+    collect_checks(batches, facts, generators, evaluation, splits, hidden, coverage, metrics, learnable),
     frozenset({"learnable"}),
 )

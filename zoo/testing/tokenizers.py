@@ -6,8 +6,8 @@ import json
 
 from zoo.tasks import Tokenizer
 
-from .alone import Alone, alone, table
-from .subject import Table
+from .harness import Suite
+from .part_case import PartCase, collect_checks, isolate
 
 TRAINING = ["the cat sat on the mat, the cat sat on the hat\n" * 20, "naïve café, 日本語 and 👩‍👩‍👧 smile\n" * 20]
 SEEN = [*TRAINING, "", "the mat", " cat  sat ", "é語👩‍👧\n\n"]
@@ -16,13 +16,13 @@ STRANGE = ["\ttab\r\n", "\ufeffmark", "Ωmega ☃", "e\u0301", "<pad> <bos> </s>
 """Texts of characters that do not."""
 
 
-def trained(case: Alone) -> Tokenizer:
+def train_tokenizer(case: PartCase) -> Tokenizer:
     tokenizer = case.make()
     tokenizer.train(iter(TRAINING))
     return tokenizer
 
 
-def texts(tokenizer: Tokenizer) -> list[str]:
+def select_texts(tokenizer: Tokenizer) -> list[str]:
     """All texts that the tokenizer takes. One that it cannot write it refuses with a `ValueError`."""
     out = list(SEEN)
     for text in STRANGE:
@@ -34,61 +34,61 @@ def texts(tokenizer: Tokenizer) -> list[str]:
     return out
 
 
-def real(tokenizer: Tokenizer, id: int) -> bool:
+def is_real(tokenizer: Tokenizer, id: int) -> bool:
     return 0 <= id < tokenizer.vocab_size and id not in tokenizer.reserved
 
 
-def ids(case: Alone) -> None:
+def ids(case: PartCase) -> None:
     """Ids are integers of the vocabulary, and no text, whatever stands in it, gives a reserved one."""
-    tokenizer = trained(case)
-    for text in texts(tokenizer):
+    tokenizer = train_tokenizer(case)
+    for text in select_texts(tokenizer):
         found = tokenizer.encode(text)
-        if wrong := [id for id in found if type(id) is not int or not real(tokenizer, id)]:
+        if wrong := [id for id in found if type(id) is not int or not is_real(tokenizer, id)]:
             told = f"below {tokenizer.vocab_size}, none of the reserved {sorted(tokenizer.reserved)}"
             case.fail(f"{text!r:.60} was encoded: every id should be an integer {told}, and {wrong[:5]} are not.")
     for id in tokenizer.reserved:
-        case.same(tokenizer.piece(id), b"", f"The reserved id {id} was written", "its bytes")
+        case.check_equal(tokenizer.piece(id), b"", f"The reserved id {id} was written", "its bytes")
 
 
-def round_trip(case: Alone) -> None:
+def round_trip(case: PartCase) -> None:
     """A text comes back as it was; where the tokenizer is lossless, so does every text that it does not refuse."""
-    tokenizer = trained(case)
-    for text in texts(tokenizer) if tokenizer.lossless else SEEN:
-        case.same(tokenizer.decode(tokenizer.encode(text)), text, "It was encoded and decoded", "a text")
-    case.same(tokenizer.decode([]), "", "Nothing was decoded", "the text")
+    tokenizer = train_tokenizer(case)
+    for text in select_texts(tokenizer) if tokenizer.lossless else SEEN:
+        case.check_equal(tokenizer.decode(tokenizer.encode(text)), text, "It was encoded and decoded", "a text")
+    case.check_equal(tokenizer.decode([]), "", "Nothing was decoded", "the text")
 
 
-def streaming(case: Alone) -> None:
+def streaming(case: PartCase) -> None:
     """Id by id, the text is the same, and no character comes before all its bytes are there."""
-    tokenizer = trained(case)
+    tokenizer = train_tokenizer(case)
     for text in SEEN:
         found = list(tokenizer.stream(tokenizer.encode(text)))
-        case.same("".join(found), tokenizer.decode(tokenizer.encode(text)), "It was decoded id by id", "a text")
+        case.check_equal("".join(found), tokenizer.decode(tokenizer.encode(text)), "It was decoded id by id", "a text")
         if any("\N{REPLACEMENT CHARACTER}" in part for part in found):
             case.fail(f"{text!r:.60} was decoded id by id: no part of a character should have come alone, and one did.")
 
 
-def byte_counts(case: Alone) -> str | None:
+def byte_counts(case: PartCase) -> str | None:
     """`bytes` tells how many bytes each id stands for: over a text they add up to its UTF-8."""
-    tokenizer = trained(case)
+    tokenizer = train_tokenizer(case)
     if not tokenizer.lossless:
         return "it is not lossless, so nothing is counted per byte"
     if tokenizer.bytes is None or len(tokenizer.bytes) != tokenizer.vocab_size:
         found = None if tokenizer.bytes is None else len(tokenizer.bytes)
         case.fail(f"It was trained: bytes should have {tokenizer.vocab_size} entries, and has {found}.")
     for id, count in enumerate(tokenizer.bytes):
-        case.same(
+        case.check_equal(
             count, len(tokenizer.piece(id)), f"The bytes of id {id} were counted", "they and the length of its piece"
         )
-    for text in texts(tokenizer):
+    for text in select_texts(tokenizer):
         total = sum(tokenizer.bytes[id] for id in tokenizer.encode(text))
-        case.same(total, len(text.encode()), f"{text!r:.60} was encoded", "the bytes of its ids")
+        case.check_equal(total, len(text.encode()), f"{text!r:.60} was encoded", "the bytes of its ids")
     return None
 
 
-def saving(case: Alone) -> None:
+def saving(case: PartCase) -> None:
     """What `save` writes is JSON, and `restore` gives the same tokenizer."""
-    one, two = trained(case), case.make()
+    one, two = train_tokenizer(case), case.make()
     saved = one.save()
     try:
         json.loads(saved)
@@ -97,20 +97,20 @@ def saving(case: Alone) -> None:
     two.restore(saved)
     changed = "It was saved and restored"
     for name in ("vocab_size", "lossless", "bytes"):
-        case.same(getattr(two, name), getattr(one, name), changed, name)
-    for text in texts(one):
-        case.same(two.encode(text), one.encode(text), changed, f"the ids of {text!r:.60}")
-    case.same(two.save(), saved, changed, "what it saves")
+        case.check_equal(getattr(two, name), getattr(one, name), changed, name)
+    for text in select_texts(one):
+        case.check_equal(two.encode(text), one.encode(text), changed, f"the ids of {text!r:.60}")
+    case.check_equal(two.save(), saved, changed, "what it saves")
 
 
-def training(case: Alone) -> None:
+def training(case: PartCase) -> None:
     """The same text trains the same tokenizer, whether it is new or was trained before."""
-    one, two = trained(case), trained(case)
-    case.same(two.save(), one.save(), "Another was trained on the same text", "what it saves")
+    one, two = train_tokenizer(case), train_tokenizer(case)
+    case.check_equal(two.save(), one.save(), "Another was trained on the same text", "what it saves")
     other = case.make()
     other.train(iter(["other words"]))
     other.train(iter(TRAINING))
-    case.same(other.save(), one.save(), "It was trained on other text before", "what it saves")
+    case.check_equal(other.save(), one.save(), "It was trained on other text before", "what it saves")
 
 
-TABLE = Table(alone, table(ids, round_trip, streaming, byte_counts, saving, training))
+SUITE = Suite(isolate, collect_checks(ids, round_trip, streaming, byte_counts, saving, training))

@@ -11,31 +11,31 @@ from zoo.faults import SpecError, nearest
 from zoo.hooks import SLOTS
 from zoo.registry import Entry, PluginError, Registry, discover
 
-from .subject import FAILED, PARTNERS, SKIPPED, Result, Subject, Trial
-from .tables import TABLES, table_of
+from .harness import FAILED, PARTNERS, SKIPPED, Result, Subject, Trial
+from .suites import SUITES, load_suite
 
 
-def chosen(what: str | None = None, **discovery: Any) -> tuple[Registry, list[Entry]]:
+def select_variants(what: str | None = None, **discovery: Any) -> tuple[Registry, list[Entry]]:
     """The variants that `SLOT:NAME`, `SLOT`, a plugin or a `FILE.py` stands for, all there are where nothing is named,
     and the registry that they are in. Raises `SpecError`, and `PluginError` for a plugin that cannot be loaded.
     """
-    file = [what] if what and what.endswith(".py") else []
-    registry = discover(**discovery, files=file)
+    file = Path(what) if what and what.endswith(".py") else None
+    registry = discover(**discovery, files=[file] if file else [])
     if file:
-        entries = owned(registry, Path(what).stem, Path(what).name)
+        entries = find_owned(registry, file.stem, file.name)
     elif what and (what in SLOTS or ":" in what):
         slot, _, name = what.partition(":")
         entries = [registry.find(slot, name)] if name else registry.variants(slot)
     elif what:
-        entries = owned(registry, what, what)
+        entries = find_owned(registry, what, what)
     else:
-        return registry, [entry for entry in registry.variants() if entry.variant.slot in TABLES]
+        return registry, [entry for entry in registry.variants() if entry.variant.slot in SUITES]
     for entry in entries:
         registry.load(entry)
     return registry, entries
 
 
-def owned(registry: Registry, plugin: str, distribution: str) -> list[Entry]:
+def find_owned(registry: Registry, plugin: str, distribution: str) -> list[Entry]:
     """The variants of one plugin. Raises `SpecError` if there is none of that name, `PluginError` if it is broken."""
     found = [p for p in registry.plugins if plugin == p.plugin or distribution == p.distribution]
     if not found:
@@ -51,14 +51,14 @@ def owned(registry: Registry, plugin: str, distribution: str) -> list[Entry]:
     return [e for e in registry.entries if (e.plugin, e.distribution) in {(p.plugin, p.distribution) for p in found}]
 
 
-def trials(what: str, partners: int = PARTNERS, **options: Any) -> Iterator[tuple[Trial, str]]:
+def list_trials(what: str, partners: int = PARTNERS, **options: Any) -> Iterator[tuple[Trial, str]]:
     """Every variant that `what` stands for, with these options, and each property of it."""
-    registry, entries = chosen(what)
+    registry, entries = select_variants(what)
     library = open_library(registry=registry)
     for entry in entries:
         slot = entry.variant.slot
-        trial = Trial(Subject(slot, registry.spelling(entry), options, library, partners), table_of(slot))
-        yield from ((trial, name) for name in trial.table.checks)
+        trial = Trial(Subject(slot, registry.spelling(entry), options, library, partners), load_suite(slot))
+        yield from ((trial, name) for name in trial.suite.checks)
 
 
 def conformance(what: str, *, partners: int = PARTNERS, without: Collection[str] = (), **options: Any) -> Callable:
@@ -69,17 +69,17 @@ def conformance(what: str, *, partners: int = PARTNERS, without: Collection[str]
     """
     import pytest
 
-    every = [(trial, name) for trial, name in trials(what, partners, **options) if name not in without]
+    every = [(trial, name) for trial, name in list_trials(what, partners, **options) if name not in without]
     ids = [f"{trial.subject.label}-{name}" for trial, name in every]
 
     @pytest.mark.parametrize(("trial", "check"), every, ids=ids)
     def test(trial: Trial, check: str) -> None:
-        tell(trial.run(check))
+        report_outcome(trial.run(check))
 
     return test
 
 
-def tell(result: Result) -> None:
+def report_outcome(result: Result) -> None:
     """Give a result to pytest."""
     import pytest
 

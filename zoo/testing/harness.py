@@ -60,7 +60,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Table:
+class Suite:
     """What is held of the variants of a slot.
 
     `cases(subject)` puts the variant among partners: objects of any type whose `label` says which. Each of `checks`
@@ -95,15 +95,15 @@ class Result:
 class Trial:
     """A subject in its cases, which are made when the first property is looked at."""
 
-    def __init__(self, subject: Subject, table: Table):
+    def __init__(self, subject: Subject, suite: Suite):
         self.subject = subject
-        self.table = table
+        self.suite = suite
 
     @functools.cached_property
     def cases(self) -> Sequence[Any]:
         try:
-            with one_thread():
-                return self.table.cases(self.subject)
+            with use_one_thread():
+                return self.suite.cases(self.subject)
         except SpecError as error:
             self.subject.refusals.append(str(error))
             return ()
@@ -113,15 +113,15 @@ class Trial:
         if not self.cases:
             reason = "\n".join([f"No partner takes {self.subject.label}.", *self.subject.refusals])
             return Result(self.subject.label, name, FAILED, f"{reason}\nTo repeat it: {self.subject.command}")
-        chosen = self.cases[:1] if name in self.table.once else self.cases
-        with one_thread():
-            return verdict(self.subject, name, self.table.checks[name], chosen)
+        chosen = self.cases[:1] if name in self.suite.once else self.cases
+        with use_one_thread():
+            return judge(self.subject, name, self.suite.checks[name], chosen)
 
 
-def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Iterator[Result]:
+def examine(subject: Subject, suite: Suite, only: Collection[str] = ()) -> Iterator[Result]:
     """The result of each check (of those named in `only`, if any), as soon as it is there."""
-    trial = Trial(subject, table)
-    for name in table.checks:
+    trial = Trial(subject, suite)
+    for name in suite.checks:
         if not only or name in only:
             yield trial.run(name)
             if not trial.cases:
@@ -129,7 +129,7 @@ def examine(subject: Subject, table: Table, only: Collection[str] = ()) -> Itera
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Several threads take longer over tensors this small, and much longer where cores are shared."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -139,7 +139,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:
+def judge(subject: Subject, name: str, check: Callable[[Any], str | None], cases: Sequence[Any]) -> Result:
     """What a check finds in all cases: it fails if it does in one, and does not apply if it does to none."""
     began, skips, failures = perf_counter(), [], []
     for case in cases:
@@ -149,7 +149,7 @@ def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cas
         except AssertionError as error:
             failures.append(str(error))
         except Exception as error:
-            failures.append(crash(error, case))
+            failures.append(describe_crash(error, case))
     status, reason = PASSED, ""
     if failures:
         many = f" So it is with {len(failures)} of {len(cases)} partners." if len(failures) > 1 else ""
@@ -160,7 +160,7 @@ def verdict(subject: Subject, name: str, check: Callable[[Any], str | None], cas
     return Result(subject.label, name, status, reason, partners, perf_counter() - began)
 
 
-def crash(error: Exception, case: Any) -> str:
+def describe_crash(error: Exception, case: Any) -> str:
     """An exception that is no finding, in words, with the line that raised it, or that called what did in torch."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not Path(frame.filename).is_relative_to(TORCH)]

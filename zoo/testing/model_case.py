@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,15 @@ from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node
 from zoo.model.builder import make, tried
 from zoo.parts import Architecture
+from zoo.registry import Registry
 from zoo.train import metrics
 
-from .subject import Subject
+from .harness import Subject
+
+Module = TypeVar("Module", bound=nn.Module)
+Model = str | Mapping[str, Any]
+"""A model as a user declares it: a preset's name, or a mapping of slots."""
+Sizes = str | Mapping[str, Any] | None
 
 TOLERANCE = 1e-5
 ROUNDING = 1e-12
@@ -38,7 +44,7 @@ SHAPES = {
 
 
 @dataclass(frozen=True)
-class Case:
+class ModelCase:
     """A model under test: what was declared, and the module, in eval mode, with every parameter perturbed.
 
     It is in float64, so that what differs is a fault and no rounding.
@@ -51,7 +57,9 @@ class Case:
     subject: Subject | None = None
 
     @classmethod
-    def of(cls, model, shape=None, registry=None, subject: Subject | None = None) -> Case:
+    def of(
+        cls, model: Model, shape: Sizes = None, registry: Registry | None = None, subject: Subject | None = None
+    ) -> ModelCase:
         """`model` and `shape` as in `zoo.build`; `subject` is the variant in it that is tested, if one is. Raises
         `SpecError` if the model cannot be.
         """
@@ -60,7 +68,7 @@ class Case:
         spec = library.expand("model", Node(model, ("model",)), reader).plain()
         sizes = library.expand("shape", Node(shape or SHAPES["even"], ("shape",)), reader).plain()
         reader.finish()
-        return cls(spec, sizes, library, loud(made(library, spec, sizes).double()), subject)
+        return cls(spec, sizes, library, perturb(build_model(library, spec, sizes).double()), subject)
 
     @property
     def label(self) -> str:
@@ -68,20 +76,28 @@ class Case:
 
     def build(self, seed: int = 0, dropout: float = 0.0, **slots: Any) -> Architecture:
         """The same model with its initial weights, or one that differs in some slots, in eval mode."""
-        return made(self.library, {**self.spec, **slots}, {**self.shape, "dropout": dropout}, seed).double().eval()
+        return (
+            build_model(self.library, {**self.spec, **slots}, {**self.shape, "dropout": dropout}, seed).double().eval()
+        )
 
-    def read(self, spec: Mapping[str, Any] | None = None) -> tuple[ModelSpec, Shape]:
+    def read_specs(self, spec: Mapping[str, Any] | None = None) -> tuple[ModelSpec, Shape]:
         """The model, or another one, and the shape as the builder takes them. Raises `SpecError`."""
-        return read(self.library, spec or self.spec, self.shape)
+        return read_specs(self.library, spec or self.spec, self.shape)
 
-    def with_options(self, given: Mapping[str, Any], model=None, shape=None) -> Architecture:
+    def build_with(
+        self,
+        given: Mapping[str, Any],
+        model: Mapping[str, Any] | None = None,
+        shape: Mapping[str, Any] | None = None,
+    ) -> Architecture:
         """The model, or another one that the variant under test stands in, with further options of this variant, and
         its initial weights. Raises `SpecError`.
         """
         subject, model = self.subject, model or self.spec
+        assert subject is not None, "options are those of the variant under test"
         part = {"name": subject.name, **subject.options, **given}
-        model = {**model, subject.slot: replaced(model[subject.slot], subject.name, part)}
-        specs = read(self.library, model, shape or self.shape)
+        model = {**model, subject.slot: replace_part(model[subject.slot], subject.name, part)}
+        specs = read_specs(self.library, model, shape or self.shape)
         tried(*specs, self.library.registry, "cpu")
         return make(*specs, registry=self.library.registry).double().eval()
 
@@ -130,7 +146,7 @@ class Case:
     def fail(self, text: str) -> NoReturn:
         raise AssertionError(f"{text} Model: {self.label}.")
 
-    def same(self, got: Tensor, expected: Tensor, changed: str, kept: str, tolerance: float = TOLERANCE) -> None:
+    def check_equal(self, got: Tensor, expected: Tensor, changed: str, kept: str, tolerance: float = TOLERANCE) -> None:
         """Raise `AssertionError` if the two differ by more than `tolerance` times the largest value above 1."""
         if got.shape != expected.shape:
             self.fail(f"{changed}: {kept} should be {list(expected.shape)} and are {list(got.shape)}.")
@@ -146,45 +162,46 @@ class Case:
             )
 
 
-def read(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any]) -> tuple[ModelSpec, Shape]:
+def read_specs(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any]) -> tuple[ModelSpec, Shape]:
     reader = library.reader()
-    specs = reader.model(Node(model, ("model",))), reader.shape(Node(shape, ("shape",)))
+    spec, sizes = reader.model(Node(model, ("model",))), reader.shape(Node(shape, ("shape",)))
     reader.finish()
-    return specs
+    assert spec and sizes  # else finish() has raised
+    return spec, sizes
 
 
-def replaced(value: Any, name: str, part: Mapping[str, Any]) -> Any:
+def replace_part(value: Any, name: str, part: Mapping[str, Any]) -> Any:
     """The value of a slot with one variant in it replaced."""
     if value == name or (isinstance(value, Mapping) and value.get("name") == name):
         return part
     if isinstance(value, Mapping) and "name" not in value:
-        return {key: replaced(inner, name, part) for key, inner in value.items()}
-    return [replaced(inner, name, part) for inner in value] if isinstance(value, list) else value
+        return {key: replace_part(inner, name, part) for key, inner in value.items()}
+    return [replace_part(inner, name, part) for inner in value] if isinstance(value, list) else value
 
 
-def made(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:
+def build_model(library: Library, model: Mapping[str, Any], shape: Mapping[str, Any], seed: int = 0) -> Architecture:
     """As `zoo.build`, without its trial pass."""
-    return make(*read(library, model, shape), seed=seed, registry=library.registry)
+    return make(*read_specs(library, model, shape), seed=seed, registry=library.registry)
 
 
 @torch.no_grad()
-def loud(model: nn.Module, seed: int = 1) -> nn.Module:
+def perturb(model: Module, seed: int = 1) -> Module:
     """Perturb every parameter, gains and biases too: a weight of 1 or 0 hides whether it is used."""
     generator = torch.Generator().manual_seed(seed)
     for p in model.parameters():
-        p += torch.randn(p.shape, generator=generator) * (0.3 if p.ndim < 2 else p.shape[-1] ** -0.5)
+        p.add_(torch.randn(p.shape, generator=generator) * (0.3 if p.ndim < 2 else p.shape[-1] ** -0.5))
     return model.eval()
 
 
-def gradient(model: nn.Module, loss: Tensor) -> dict[str, Tensor | None]:
+def compute_gradients(model: nn.Module, loss: Tensor) -> dict[str, Tensor | None]:
     names, parameters = zip(*model.named_parameters(), strict=True)
     return dict(zip(names, torch.autograd.grad(loss, parameters, allow_unused=True), strict=True))
 
 
-def mean_nll(model: Architecture, source: Tensor | None, target: Tensor, **given) -> Tensor:
+def compute_mean_nll(model: Architecture, source: Tensor | None, target: Tensor, **given: Any) -> Tensor:
     return metrics.token_nll(model(source, target, **given), target).mean()
 
 
-def another(ids: Tensor) -> Tensor:
+def change_ids(ids: Tensor) -> Tensor:
     """An id that differs from each."""
     return torch.where(ids == 5, 6, 5)

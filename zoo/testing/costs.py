@@ -11,19 +11,22 @@ from zoo.model.builder import sketch
 from zoo.model.cost import cache_bytes, flops, flops_per_token, kv_bytes_per_token
 from zoo.parts import Architecture
 
-from .case import Case, made
+from .model_case import ModelCase, build_model
 
 
-def counts(case: Case) -> None:
+def counts(case: ModelCase) -> None:
     """Parameters, FLOPs per token and the cache's bytes per token are those of a model with weights and a real pass."""
-    planned, real = sketch(*case.read(), case.library.registry), made(case.library, case.spec, case.shape).eval()
+    planned, real = (
+        sketch(*case.read_specs(), case.library.registry),
+        build_model(case.library, case.spec, case.shape).eval(),
+    )
     stored = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() // p.itemsize for p in real.parameters()}
     compare(case, "parameters", sum(p.numel() for p in planned.parameters()), sum(stored.values()))
     source, target = case.source[:1], case.target[:1]
     task = SimpleNamespace(source_len=source.shape[1], target_len=target.shape[1], aligned=False)
     per_token, length = flops_per_token(planned, task), task.target_len
     compare(case, "FLOPs per token", per_token, round(flops(real, source, target) / length))
-    least = round(in_linears(real, source, target) / length)
+    least = round(count_linear_flops(real, source, target) / length)
     if per_token < least:
         text = f"they should be at least the {least:,} of the linear layers, and are {per_token:,}"
         case.fail(f"FLOPs per token were counted before weights were made: {text}.")
@@ -32,13 +35,15 @@ def counts(case: Case) -> None:
         compare(case, "bytes that a token takes in the cache", kv_bytes_per_token(planned, task), many - few)
 
 
-def compare(case: Case, what: str, planned: int, real: int) -> None:
+def compare(case: ModelCase, what: str, planned: int | None, real: int) -> None:
     if planned != real:
-        case.fail(f"The {what} were counted before weights were made: they should be {real:,} and are {planned:,}.")
+        case.fail(
+            f"The {what} were counted before weights were made: they should be {real:,} and are {planned or 0:,}."
+        )
 
 
 @torch.no_grad()
-def in_linears(model: Architecture, source: Tensor, target: Tensor) -> int:
+def count_linear_flops(model: Architecture, source: Tensor, target: Tensor) -> int:
     """FLOPs of the calls of `nn.Linear`, by their formula."""
     seen: list[int] = []
     own = [m for m in model.modules() if isinstance(m, nn.Linear)]

@@ -14,10 +14,10 @@ from torch import Tensor
 from zoo.faults import SpecError
 from zoo.parts import Architecture
 
-from .case import Case, gradient
+from .model_case import ModelCase, compute_gradients
 
 
-def kernels(case: Case) -> str | None:
+def kernels(case: ModelCase) -> str | None:
     """Every kernel gives the same logits and gradients with the same weights. One with weights of its own is alone."""
     state, others = case.model.state_dict(), {}
     for entry in case.library.registry.variants("kernel"):
@@ -32,19 +32,19 @@ def kernels(case: Case) -> str | None:
     target, target_keep = case.pad([case.draw(n, seed=n) for n in (9, 4, 6)], "right")
     for given, what in (({}, ""), ({"source_keep": source_keep, "target_keep": target_keep}, ", with padding")):
         logits = case.model(source, target, **given)
-        slope = flat_gradient(case.model, logits)
+        slope = flatten_gradients(case.model, logits)
         for changed, other in others.items():
             theirs = other(source, target, **given)
-            case.same(theirs, logits, changed + what, "the logits")
-            case.same(flat_gradient(other, theirs), slope, changed + what, "the gradients")
+            case.check_equal(theirs, logits, changed + what, "the logits")
+            case.check_equal(flatten_gradients(other, theirs), slope, changed + what, "the gradients")
     return None if others else "it takes no kernel"
 
 
-def flat_gradient(model: Architecture, logits: Tensor) -> Tensor:
-    return torch.cat([g.flatten() for g in gradient(model, logits.square().mean()).values() if g is not None])
+def flatten_gradients(model: Architecture, logits: Tensor) -> Tensor:
+    return torch.cat([g.flatten() for g in compute_gradients(model, logits.square().mean()).values() if g is not None])
 
 
-def compiles(case: Case) -> str | None:
+def compiles(case: ModelCase) -> str | None:
     """`torch.compile` makes one graph of a pass, which gives the same logits and gradients, padded or not."""
     backend = "eager" if case.subject is None else case.subject.backend
     if backend == "inductor" and not has_compiler():
@@ -62,8 +62,8 @@ def compiles(case: Case) -> str | None:
         except Exception as error:
             told = " ".join(str(error).split())[:300]
             case.fail(f"{changed}: it should run, and there came {type(error).__name__}: {told}.")
-        case.same(theirs, logits, changed, "the logits")
-        case.same(flat_gradient(model, theirs), flat_gradient(model, logits), changed, "the gradients")
+        case.check_equal(theirs, logits, changed, "the logits")
+        case.check_equal(flatten_gradients(model, theirs), flatten_gradients(model, logits), changed, "the gradients")
     torch.compiler.reset()
     return None
 

@@ -6,22 +6,22 @@ from itertools import combinations
 
 from zoo.tasks import SPLITS, Example, Splits
 
-from .alone import Alone, alone, table
-from .subject import Table
+from .harness import Suite
+from .part_case import PartCase, collect_checks, isolate
 
 
-def examples(splits: Splits) -> list[tuple[str, int, Example]]:
+def list_examples(splits: Splits) -> list[tuple[str, int, Example]]:
     """Every example with its split and its number there."""
     return [(split, i, example) for split in SPLITS for i, example in enumerate(getattr(splits, split))]
 
 
-def reading(case: Alone) -> None:
+def reading(case: PartCase) -> None:
     """Three splits of examples, none of them empty; each example holds two texts that UTF-8 can write, and a target."""
     read = case.make().read()
     for split in SPLITS:
         if not getattr(read, split):
             case.fail(f"The data was read: {split} should hold examples, and holds none.")
-    for split, i, example in examples(read):
+    for split, i, example in list_examples(read):
         if not isinstance(example, Example) or not all(isinstance(text, str) for text in example):
             case.fail(f"The data was read: example {i} of {split} should be two texts, and is {example!r:.80}.")
         if not example.target:
@@ -32,26 +32,26 @@ def reading(case: Alone) -> None:
             case.fail(f"The data was read: example {i} of {split} should be text that UTF-8 can write: {error}.")
 
 
-def sources(case: Alone) -> None:
+def sources(case: PartCase) -> None:
     """`has_source`, known before anything is read, says whether the examples have sources."""
     data = case.make()
     told = data.has_source
-    for split, i, example in examples(data.read()):
+    for split, i, example in list_examples(data.read()):
         if bool(example.source) != told:
             case.fail(
                 f"has_source is {told}: example {i} of {split} should be so, and its source is {example.source!r:.60}."
             )
 
 
-def stable(case: Alone) -> None:
+def stable(case: PartCase) -> None:
     """The same examples in the same order, however often they are read."""
     data, other = case.make(), case.make()
     first = data.read()
-    case.same(data.read().sha256(), first.sha256(), "It was read a second time", "the sha256")
-    case.same(other.read().sha256(), first.sha256(), "It was made anew", "the sha256")
+    case.check_equal(data.read().sha256(), first.sha256(), "It was read a second time", "the sha256")
+    case.check_equal(other.read().sha256(), first.sha256(), "It was made anew", "the sha256")
 
 
-def disjoint(case: Alone) -> None:
+def disjoint(case: PartCase) -> None:
     """No example stands in two splits: what is scored was never trained on. Where there are sources, none of these
     does."""
     data = case.make()
@@ -65,4 +65,4 @@ def disjoint(case: Alone) -> None:
             )
 
 
-TABLE = Table(alone, table(reading, sources, stable, disjoint))
+SUITE = Suite(isolate, collect_checks(reading, sources, stable, disjoint))
