@@ -6,8 +6,7 @@ import pytest
 
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.reporting.column import flat
-from zoo.reporting.formats import escape
+from zoo.reporting.text import escape, flat
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -18,7 +18,7 @@ CORE = sorted((ROOT / "zoo").rglob("*.py"))
 OURS = [*CORE, *sorted((ROOT / "plugins").glob("*.py"))]
 TEMPLATES = sorted(path for path in (ROOT / "zoo" / "templates").glob("*/*") if path.suffix != ".pyc")
 TABLES = sorted((ROOT / "plugins" / "families").glob("*.yaml"))
-PAGE = sorted((ROOT / "zoo" / "reporting").glob("page.*"))
+PAGE = sorted((ROOT / "zoo" / "reporting" / "forms").glob("page.*"))
 BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(

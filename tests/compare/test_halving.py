@@ -18,7 +18,7 @@ from zoo.compare.tuning_rules import Halving
 from zoo.execute.merge import merge, missing
 from zoo.execute.shard import Shard
 from zoo.execute.stages import stages, write_comparison, write_trials
-from zoo.reporting.table import ordinal
+from zoo.reporting.reading import ordinal
 
 NAMES = "relu gelu relu2 swiglu geglu reglu glu".split()
 DEV = dict(zip(NAMES, (0.1, 0.7, 0.4, 0.6, 0.5, 0.3, 0.2), strict=True))
@@ -146,7 +146,7 @@ def test_two_shards_drop_what_one_machine_drops(tmp_path):
 def test_a_dropped_row_is_an_outcome_and_no_number(tmp_path):
     go(tmp_path)
     table = reporting.read(tmp_path / "runs", "c")
-    text = reporting.markdown(table)
+    text = reporting.to_markdown(table)
     status = {line[0]: line[-1] for line in markdown_rows(text)[2:]}
     assert status == {
         "relu": "2/2 done", "gelu": "2/2 done", "swiglu": "dropped after 6 steps: 2nd of 2 on dev",
@@ -160,11 +160,13 @@ def test_a_dropped_row_is_an_outcome_and_no_number(tmp_path):
         "Each round is a run of its own with seed 1000. This favours variants that learn fast. Verdicts are on the rows "
         "that are left, and corrected over these alone; the 5 dropped are not shown to be worse."
     ) in text
-    found = json.loads(reporting.json(table))
+    found = json.loads(reporting.to_json(table))
     assert {row["name"]: row["halving"]["dropped"] for row in found["rows"]} == {
         name: name not in ("relu", "gelu") for name in NAMES
     }
-    assert "dropped after 6 steps" in reporting.html(table) and "<skipped" in reporting.FORMATS["junit"](table)
+    assert "dropped after 6 steps" in reporting.to_html(table) and "<skipped" in reporting.FORMATS["junit"].render(
+        table
+    )
 
 
 def test_slots_are_not_averaged_over_what_is_left(tmp_path):
@@ -172,7 +174,7 @@ def test_slots_are_not_averaged_over_what_is_left(tmp_path):
     go(tmp_path, lambda job: score(job.run, len(job.name) / 100), body)
     assert (
         "No slot is averaged over others: which settings are left was decided by their scores."
-        in reporting.markdown(reporting.read(tmp_path / "runs", "c"))
+        in reporting.to_markdown(reporting.read(tmp_path / "runs", "c"))
     )
 
 

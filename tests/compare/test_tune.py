@@ -139,21 +139,21 @@ def reported(tmp_path, **changes):
 
 
 def test_a_report_shows_the_trials_and_what_they_leave_open(tmp_path):
-    text = reporting.markdown(reported(tmp_path))
+    text = reporting.to_markdown(reported(tmp_path))
     assert "Tuned: lr, 3 choices for every row, chosen on dev with seed 1000, 1001." in text
     assert "ffn=gelu: lr 0.004 is the largest value tried; a better may lie beyond." in text
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "(chosen)" in line]
     assert ["ffn=relu", "0.500", "0.600 (chosen)", "0.200"] in lines
-    found = json.loads(reporting.json(reporting.read(tmp_path / "runs", "c")))["rows"]
+    found = json.loads(reporting.to_json(reporting.read(tmp_path / "runs", "c")))["rows"]
     assert {row["name"]: row["tuning"]["chosen"]["lr"] for row in found} == {"ffn=relu": 0.002, "ffn=gelu": 0.004}
 
 
 def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
     match = {"what": "parameters", "by": "n_layers", "size": 3, "value": 1, "mismatch": 0.042}
-    text = reporting.markdown(reported(tmp_path, match=match))
+    text = reporting.to_markdown(reported(tmp_path, match=match))
     assert "Matched in parameters by n_layers, within 4.2 %. NOT equal: ffn=relu +4.2 %." in text
     assert "| +4.2 % |" in " ".join(text.split())
-    text = reporting.markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
+    text = reporting.to_markdown(reported(tmp_path, match=match | {"mismatch": 0.004}))
     assert "Matched in parameters by n_layers, within 0.4 %." in text and "NOT equal" not in text
 
 
@@ -266,7 +266,7 @@ def test_two_shards_that_are_merged_report_what_one_machine_reports(tmp_path):
         assert said.exit_code == code, said.output
     alone, found = (json.loads((out / "c/comparison.json").read_text()) for out in (tmp_path / "runs", merged))
     assert found == alone
-    alone, found = (json.loads((out / "c/reporting.json").read_text()) for out in (tmp_path / "runs", merged))
+    alone, found = (json.loads((out / "c/report.json").read_text()) for out in (tmp_path / "runs", merged))
     assert [found[key] for key in ("verdicts", "caption")] == [alone[key] for key in ("verdicts", "caption")]
     told = ("name", "test", "dev", "loss", "difference", "tuning", "status", "verdict")
     assert [[row[key] for key in told] for row in found["rows"]] == [

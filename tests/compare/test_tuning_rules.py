@@ -226,14 +226,14 @@ def test_a_value_near_the_end_of_its_range_is_told(tmp_path, optuna):
         lr = row["tuning"]["chosen"]["lr"]
         assert lr < 1.41e-4 and row["tuning"]["edge"]["lr"] == "low"
         assert ("warmup" in row["tuning"]["edge"]) == (row["tuning"]["chosen"]["warmup"] in (0, 3))
-    text = reporting.markdown(reporting.read(tmp_path / "runs", "c"))
+    text = reporting.to_markdown(reporting.read(tmp_path / "runs", "c"))
     assert f"lr {lr:g} is at the low end of its range; a better may lie beyond." in text
 
 
 def test_a_report_says_what_was_searched_and_how(tmp_path, optuna):
     go(tmp_path, end=lost)
     table = reporting.read(tmp_path / "runs", "c")
-    text = reporting.markdown(table)
+    text = reporting.to_markdown(table)
     gone = sum(trial["dev"] is None for row in document(tmp_path)["rows"] for trial in row["tuning"]["trials"])
     assert (
         "Tuned: lr from 0.0001 to 0.1 on a log scale, warmup from 0 to 3; 7 trials for every row, drawn by tpe of "

@@ -353,23 +353,23 @@ def test_the_report_says_what_the_clock_showed(tmp_path):
         "c": [ended(1100, 10), None],
     }
     found = seconds_of(tmp_path, rows)
-    text = reporting.markdown(found)
+    text = reporting.to_markdown(found)
     line = "Steps were chosen for equal seconds, from steps timed before the runs. In the runs, evaluations left out, they "
     line += "took 100 s (a), 102 s (b), 110 s (c): within 10 %, where 5 % is put down to the clock. NOT equal: c +10 %."
     assert line in text and "Matched" not in text
-    off = {row["name"]: row["match"]["mismatch"] for row in json.loads(reporting.json(found))["rows"]}
+    off = {row["name"]: row["match"]["mismatch"] for row in json.loads(reporting.to_json(found))["rows"]}
     assert off == pytest.approx({"a": 0, "b": 0.02, "c": 0.1})
 
 
 def test_a_report_claims_nothing_of_runs_that_are_not_done(tmp_path):
-    text = reporting.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10)], "b": [None]}))
+    text = reporting.to_markdown(seconds_of(tmp_path, {"a": [ended(1000, 10)], "b": [None]}))
     assert "they took 100 s (a): within 0 %, where 5 % is put down to the clock. Not known yet of b." in text
-    text = reporting.markdown(seconds_of(tmp_path / "none", {"a": [None], "b": [ended(1000, 10)]}))
+    text = reporting.to_markdown(seconds_of(tmp_path / "none", {"a": [None], "b": [ended(1000, 10)]}))
     assert (
         "they took 100 s (b). Not known yet of b, a." in text and "within" not in text.partition("Not known")[0][-80:]
     )
 
 
 def test_clocks_of_several_machines_are_not_one(tmp_path):
-    text = reporting.markdown(seconds_of(tmp_path, {"a": [ended(1000, 10, 2)], "b": [ended(1000, 10, 4)]}))
+    text = reporting.to_markdown(seconds_of(tmp_path, {"a": [ended(1000, 10, 2)], "b": [ended(1000, 10, 4)]}))
     assert "NOT one clock: the runs are of several machines." in text

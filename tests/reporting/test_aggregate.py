@@ -14,7 +14,8 @@ from support.tables import folder, markdown_rows, run
 from zoo import SpecError, reporting
 from zoo import statistics as ours
 from zoo.cli import main
-from zoo.reporting.across import across, by_task
+from zoo.reporting.judging.across import across, by_task
+from zoo.reporting.overviews import aggregate
 
 BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
 ACCURACY = {"name": "accuracy", "better": "higher", "unit": "share of tokens"}
@@ -129,7 +130,7 @@ def test_a_row_that_lacks_runs_has_its_rate_and_no_number(tmp_path, how):
     assert (line.gain, line.improvement, line.rank, line.cells[1].mean) == (None, None, None, None)
     assert how in line.cells[1].status and ("1/4" in line.cells[1].status) == (len(set(map(str, LOST[how]))) == 4)
     assert line.cells[0].mean == pytest.approx(0.05)
-    found = reporting.aggregate(tables)
+    found = aggregate(tables)
     row = next(row for row in json.loads(found.files["json"])["rows"] if row["name"] == "tall")
     assert row["gain"] is None and row["tasks"][1]["gain"] is None and row["tasks"][1]["lacking"] is True
     assert "since runs have no score: tall." in found.files["md"]
@@ -141,13 +142,13 @@ def test_runs_to_come_take_no_number_away_and_are_told(tmp_path):
     tables = two(tmp_path, recall=RECALL | {"tall": [0.6, 0.5, 0.6, None]})
     line = lines(tables)["tall"]
     assert line.gain.value and len(line.cells[1].gains) == 3
-    assert "Runs of tall are still to come" in reporting.aggregate(tables).files["md"]
+    assert "Runs of tall are still to come" in aggregate(tables).files["md"]
 
 
 def test_rows_that_are_not_everywhere_are_named(tmp_path):
     found = across(two(tmp_path, lm=LM | {"odd": LM["tall"]}))
     assert found.elsewhere == {"odd": ("lm",)} and "odd" not in [line.name for line in found.lines]
-    assert "not here: odd (lm)" in reporting.aggregate(found.tables).files["md"]
+    assert "not here: odd (lm)" in aggregate(found.tables).files["md"]
 
 
 def test_a_reference_is_held_against_every_seed_and_has_no_rank(tmp_path):
@@ -160,14 +161,14 @@ def test_a_reference_is_held_against_every_seed_and_has_no_rank(tmp_path):
     line = lines(tables)["bar"]
     assert line.reference and line.rank is None and len(line.cells[0].gains) == 4
     assert line.cells[0].mean == pytest.approx(0.0)
-    assert "bar (reference)" in reporting.aggregate(tables).files["md"]
+    assert "bar (reference)" in aggregate(tables).files["md"]
 
 
 def test_two_seeds_of_a_task_give_no_interval(tmp_path):
     tables = two(tmp_path, recall={row: scores[:2] for row, scores in RECALL.items()})
     line = lines(tables)["tall"]
     assert (line.gain.low, line.gain.high, line.improvement.low) == (None, None, None)
-    said = reporting.aggregate(tables).files["md"]
+    said = aggregate(tables).files["md"]
     assert "A gain without an interval" in said and "In brackets" not in said
 
 
@@ -207,10 +208,10 @@ def test_other_parts_under_one_name_are_told_and_other_sizes_are_not(tmp_path):
     document = json.loads(path.read_text())
     document["rows"][1]["differs"] |= {"shape.d_ff": "99", "task": "another"}
     path.write_text(json.dumps(document))
-    assert "NOT the same" not in reporting.aggregate([tables[0], reporting.read(tmp_path, "recall")]).files["md"]
+    assert "NOT the same" not in aggregate([tables[0], reporting.read(tmp_path, "recall")]).files["md"]
     document["rows"][1]["differs"]["position"] = "taller"
     path.write_text(json.dumps(document))
-    text = reporting.aggregate([tables[0], reporting.read(tmp_path, "recall")]).files["md"]
+    text = aggregate([tables[0], reporting.read(tmp_path, "recall")]).files["md"]
     assert "NOT the same in every comparison: tall (lm: position: tall; recall: position: taller)" in text
 
 
@@ -244,20 +245,22 @@ def test_a_table_of_several_tasks_holds_no_row_against_another_tasks_baseline(tm
     table = crossed(tmp_path)
     apart = [row.name for row in table.rows if row.name.startswith("recall")]
     assert len(apart) == 3 and not any(table.differences(row) for row in table.rows if row.name in apart)
-    said = reporting.markdown(table)
+    said = reporting.to_markdown(table)
     assert "NOT one task: there are 2," in said and "compares within each" in said
-    verdicts = json.loads(reporting.json(table))["verdicts"]
+    verdicts = json.loads(reporting.to_json(table))["verdicts"]
     assert len(verdicts) == 2 and all(line.startswith("copy, ") for line in verdicts)
-    effects = json.loads(reporting.json(table))["effects"]
+    effects = json.loads(reporting.to_json(table))["effects"]
     assert [effect["values"] for effect in effects["main"]] == [{"position": "tall"}, {"position": "wide"}]
     assert effects["main"][0]["settings"] == 2 and len(effects["interactions"]) == 2
-    assert {mark for row in json.loads(reporting.json(table))["rows"] for mark in row["pareto"]} == set()
+    assert {mark for row in json.loads(reporting.to_json(table))["rows"] for mark in row["pareto"]} == set()
 
 
 def test_tokenizers_of_one_text_are_rows_like_others(tmp_path):
     table = crossed(tmp_path, "task.tokenizer")
-    assert len(json.loads(reporting.json(table))["verdicts"]) == 5 and "NOT one task" not in reporting.markdown(table)
-    assert {mark for row in json.loads(reporting.json(table))["rows"] for mark in row["pareto"]} == {"parameters"}
+    assert len(json.loads(reporting.to_json(table))["verdicts"]) == 5 and "NOT one task" not in reporting.to_markdown(
+        table
+    )
+    assert {mark for row in json.loads(reporting.to_json(table))["rows"] for mark in row["pareto"]} == {"parameters"}
 
 
 def test_a_comparison_in_which_the_task_alone_varies_is_refused(tmp_path):
@@ -297,7 +300,7 @@ def test_the_command_refuses_with_a_line_and_2(tmp_path, more, text):
 def test_names_are_escaped(tmp_path):
     name = "a|b <img src=x> [bold]\n*c*"
     tables = two(tmp_path, LM | {name: LM["tall"]}, RECALL | {name: RECALL["tall"]})
-    found = reporting.aggregate(tables)
+    found = aggregate(tables)
     assert len({len(cells) for cells in markdown_rows(found.files["md"])[:6]}) == 1
     assert "<img" not in found.files["md"].replace("\\<img", "")
     console = Console(width=120, file=io.StringIO(), color_system=None)

@@ -13,7 +13,7 @@ import pytest
 from support.pages import HOSTILE, curve, sweep
 from support.tables import run, table
 
-from zoo.reporting.html import html
+from zoo.reporting import to_html
 
 pytestmark = pytest.mark.exhaustive
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -69,7 +69,7 @@ def column(page, head):
 
 
 def test_a_click_sorts_and_what_has_no_value_stays_last(show, tmp_path):
-    page = show(html(sweep(tmp_path)))
+    page = show(to_html(sweep(tmp_path)))
     head = page.locator("#results").get_by_role("button", name="difference [95 %]")
     orders = []
     for _ in range(2):
@@ -86,14 +86,14 @@ def test_numbers_sort_as_numbers(show, tmp_path):
     model = {"kv_bytes_per_token": 0, "parameters": 0}
     facts = {"large": (10_000, 2048), "small": (9_000, 512), "middle": (9_500, 1024)}
     rows = {n: [run(0, 2.0, model=model | {"parameters": p, "kv_bytes_per_token": k})] for n, (p, k) in facts.items()}
-    page = show(html(table(tmp_path, rows)))
+    page = show(to_html(table(tmp_path, rows)))
     for head in ("parameters", "KV/token"):
         page.get_by_role("button", name=head).first.click()
         assert [name for name, _ in column(page, head)] == ["small", "middle", "large"]
 
 
 def test_the_keyboard_sorts_too(show, tmp_path):
-    page = show(html(sweep(tmp_path)))
+    page = show(to_html(sweep(tmp_path)))
     page.locator("#results button").first.focus()
     page.keyboard.press("Enter")
     names = [name for name, _ in column(page, "variant")]
@@ -103,7 +103,7 @@ def test_the_keyboard_sorts_too(show, tmp_path):
 
 
 def test_a_filter_leaves_the_rows_that_have_all_its_words(show, tmp_path):
-    page = show(html(sweep(tmp_path)))
+    page = show(to_html(sweep(tmp_path)))
     field = page.get_by_label("Show rows with").first
     field.fill("POSITION lost")
     assert page.locator("#results tbody tr:visible").all_inner_texts()[0].startswith("lost")
@@ -114,7 +114,7 @@ def test_a_filter_leaves_the_rows_that_have_all_its_words(show, tmp_path):
 
 
 def test_a_point_says_what_it_is_to_the_mouse(show, tmp_path):
-    page = show(html(sweep(tmp_path)))
+    page = show(to_html(sweep(tmp_path)))
     page.locator(".bars .mean").first.hover()
     tip = page.locator("#tip")
     assert tip.is_visible() and tip.inner_text().startswith("better: -0.2")
@@ -127,7 +127,7 @@ def test_a_point_says_what_it_is_to_the_mouse(show, tmp_path):
 
 
 def test_a_point_says_what_it_is_to_the_keyboard(show, tmp_path):
-    page = show(html(sweep(tmp_path)))
+    page = show(to_html(sweep(tmp_path)))
     tip = page.locator("#tip")
     assert page.locator(".bars [tabindex='0']").count() == 1
     page.locator(".bars [tabindex='0']").focus()
@@ -148,7 +148,7 @@ def test_axe_has_nothing_to_say(show, tmp_path, scheme, size):
     found = importlib.util.find_spec("axe_playwright_python")
     if found is None:
         pytest.skip("axe is not installed: the extra 'browser' has it")
-    page = show(html(sweep(tmp_path)), size, scheme)
+    page = show(to_html(sweep(tmp_path)), size, scheme)
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     page.evaluate((Path(found.origin).parent / "axe.min.js").read_text())
     results = page.evaluate("axe.run()")
@@ -157,7 +157,7 @@ def test_axe_has_nothing_to_say(show, tmp_path, scheme, size):
 
 
 def test_dark_is_dark(show, tmp_path):
-    text = html(sweep(tmp_path))
+    text = to_html(sweep(tmp_path))
     grounds = [show(text, scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor")
                for scheme in ("light", "dark")]  # fmt: skip
     assert grounds == ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]
@@ -170,7 +170,7 @@ def test_only_tables_scroll_sideways(show, tmp_path, width):
         "base": [run(s, 2.0, curve=curve(2)) for s in range(2)],
         "x" * 300: [run(s, 2.1, curve=curve(2)) for s in range(2)],
     }
-    page = show(html(table(tmp_path, rows, baseline="base")), (width, 800))
+    page = show(to_html(table(tmp_path, rows, baseline="base")), (width, 800))
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     heights = page.evaluate(
         "[...document.querySelectorAll('svg text')].map((text) => text.getBoundingClientRect().height)"
@@ -179,13 +179,13 @@ def test_only_tables_scroll_sideways(show, tmp_path, width):
 
 
 def test_without_scripts_all_is_there(show, tmp_path):
-    page = show(html(sweep(tmp_path)), java_script_enabled=False)
+    page = show(to_html(sweep(tmp_path)), java_script_enabled=False)
     assert page.locator("#results tbody tr").count() == 7 and page.locator(".bars li").count() == 4
     assert page.get_by_label("Show rows with").first.is_hidden()
 
 
 def test_on_paper_it_is_black_on_white_and_open(show, tmp_path):
-    page = show(html(sweep(tmp_path)), scheme="dark")
+    page = show(to_html(sweep(tmp_path)), scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -198,7 +198,7 @@ def test_hostile_names_are_read_and_do_nothing(show, tmp_path):
         HOSTILE: [run(s, 2.0 + s, curve=curve(2)) for s in range(2)],
         "b": [run(s, 1.9, curve=curve(2)) for s in range(2)],
     }
-    page = show(html(table(tmp_path, rows, baseline="b")))
+    page = show(to_html(table(tmp_path, rows, baseline="b")))
     assert page.locator("img").count() == 0
     page.locator(".bars .mean").first.hover()
     assert page.locator("#tip").inner_text().startswith(HOSTILE)

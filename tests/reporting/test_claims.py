@@ -25,7 +25,8 @@ from zoo.compare.schema import schema
 from zoo.declare.library import open_library, own_registry
 from zoo.declare.yaml import dump
 from zoo.execute.stages import write_comparison
-from zoo.reporting.claims import _word, found, signed
+from zoo.reporting.forms.latex import to_latex
+from zoo.reporting.judging.claims import _word, found, signed
 from zoo.statistics import interval
 
 TWO = "rows: {a: {model: gpt2-like}, b: {model: llama-like}}\n"
@@ -241,44 +242,44 @@ def positions(tmp_path):
 
 
 def test_probes_are_columns_after_the_test_score(positions, tmp_path):
-    head, _, *rows = markdown_rows(reporting.markdown(positions))
+    head, _, *rows = markdown_rows(reporting.to_markdown(positions))
     assert head[head.index("test bpb") + 1] == "x2 bpb"
     cells = {row[0]: row[head.index("x2 bpb")] for row in rows[:2]}
     assert cells["a"] == "0.905 ± 0.007 (2 of 3 seeds)" and cells["b"] == "1.003 ± 0.015"
-    assert "The same tokens in windows of 8 (x2)." in reporting.markdown(positions)
-    for form in (reporting.plain, reporting.markdown, reporting.html, reporting.latex, lambda t: shown(t, 200)):
+    assert "The same tokens in windows of 8 (x2)." in reporting.to_markdown(positions)
+    for form in (reporting.to_plain, reporting.to_markdown, reporting.to_html, to_latex, lambda t: shown(t, 200)):
         assert "x2 bpb" in form(positions) and "The same tokens in windows" in form(positions)
-    head, a, _ = reporting.csv(positions).splitlines()
+    head, a, _ = reporting.to_csv(positions).splitlines()
     row = dict(zip(head.split(","), a.split(","), strict=True))
     assert (float(row["probe_x2_mean"]), row["probe_x2_n"]) == (pytest.approx(0.905), "2")
-    [first, _] = json.loads(reporting.json(positions))["rows"]
+    [first, _] = json.loads(reporting.to_json(positions))["rows"]
     assert first["probes"]["x2"] == {"mean": pytest.approx(0.905), "sd": pytest.approx(0.01 / 2**0.5), "n": 2}
     assert [each["probes"] for each in first["runs"]] == [{"x2": {"bpb": 0.9}}, {"x2": {"bpb": 0.91}}, {"x2": {}}]
 
 
 def test_a_table_without_probes_and_claims_says_nothing_of_them(tmp_path):
     given = table(tmp_path, {"a": scores(1.0, 2.0)})
-    for form in (reporting.plain, reporting.markdown, reporting.html, lambda t: shown(t, 200)):
+    for form in (reporting.to_plain, reporting.to_markdown, reporting.to_html, lambda t: shown(t, 200)):
         assert "Claims" not in form(given) and "x2 bpb" not in form(given)
-    assert "probe" not in reporting.csv(given) and json.loads(reporting.json(given))["claims"] == []
+    assert "probe" not in reporting.to_csv(given) and json.loads(reporting.to_json(given))["claims"] == []
 
 
 def test_every_form_shows_what_was_claimed_and_found(positions):
-    for form in (reporting.plain, reporting.markdown, reporting.html, lambda t: shown(t, 200)):
+    for form in (reporting.to_plain, reporting.to_markdown, reporting.to_html, lambda t: shown(t, 200)):
         text = " ".join(form(positions).split())
         assert "2 reproduced, 1 not reproduced, 1 cannot tell." in text
         assert "of 3, 0.15 may be expected to miss it by chance" in text
         for said in ("a is better than b in bpb on x2", "Press et al. 2022", "without 1 of 3 pairs (no bpb on x2)"):
             assert said in text
-    assert 'id="part-claims"' in reporting.html(positions) and "What was claimed, and what came out" in reporting.html(
+    assert 'id="part-claims"' in reporting.to_html(
         positions
-    )
-    assert "a \\| b \\<i>" in reporting.markdown(positions) and "a | b &lt;i&gt;" in reporting.html(positions)
-    assert "Claim: a is better than b in bpb on x2 (Press et al. 2022" in reporting.latex(positions)
+    ) and "What was claimed, and what came out" in reporting.to_html(positions)
+    assert "a \\| b \\<i>" in reporting.to_markdown(positions) and "a | b &lt;i&gt;" in reporting.to_html(positions)
+    assert "Claim: a is better than b in bpb on x2 (Press et al. 2022" in to_latex(positions)
 
 
 def test_json_holds_every_figure(positions):
-    first, second, third, fourth = json.loads(reporting.json(positions))["claims"]
+    first, second, third, fourth = json.loads(reporting.to_json(positions))["claims"]
     own = stats.ttest_1samp([-0.1, -0.11], 0).confidence_interval(0.95)
     assert (first["low"], first["high"]) == (pytest.approx(own.low), pytest.approx(own.high))
     assert {key: first[key] for key in ("row", "is", "than", "on", "of", "better", "n", "planned", "missing")} == {
@@ -322,7 +323,7 @@ def test_all_claims_on_one_page(positions, tmp_path):
         for t in line.children or ()
         if t.type == "link_open"
     }
-    assert links == {"sweep/reporting.md", "an%20other/reporting.md"}
+    assert links == {"sweep/report.md", "an%20other/report.md"}
     assert "of 4, 0.2 may" in text
     reporting.main(tmp_path, ["sweep"], "claims", console)
     assert "an other" not in (tmp_path / "claims.md").read_text()

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import markdown_it
@@ -19,7 +20,10 @@ from support.tables import BPB, folder, markdown_rows, run, shown, table, write
 import zoo
 from zoo import reporting
 from zoo.cli import main
-from zoo.reporting import baseline, ci
+from zoo.reporting.forms import ci
+from zoo.reporting.forms.latex import tex
+from zoo.reporting.judging import baseline
+from zoo.reporting.judging.gate import hold
 
 NOISE = [0.02, -0.01, 0.015, -0.02, 0.01, 0.0, -0.015, 0.005]  # larger between seeds than what is looked for
 SEEDS = [2.0, 2.4, 1.8, 2.2, 2.6, 1.9, 2.1, 2.3]
@@ -32,15 +36,26 @@ def rows(shift: float = 0.0, name: str = "a", seeds=range(8), **parts) -> dict:
     return {name: [run(s, SEEDS[s] + shift + noise[s], **parts) for s in seeds]}
 
 
-def held(tmp_path, then: dict, now: dict, fail_on="regression", threshold=None, **document) -> reporting.Table:
+class Held(NamedTuple):
+    """A table, and how it stands against an earlier one."""
+
+    table: reporting.Table
+    gate: reporting.Gate | None = None
+
+
+def render(form: str, given: Held) -> str:
+    return reporting.FORMATS[form].render(*given)
+
+
+def held(tmp_path, then: dict, now: dict, fail_on="regression", threshold=None, **document) -> Held:
     """The table of `now`, held against a baseline file made of `then`."""
     reporting.keep(table(tmp_path / "then", then, **document), tmp_path / "base.json")
     given = {"sweep": table(tmp_path / "now", now, **document)}
     asked = reporting.Against(tmp_path / "base.json", fail_on, threshold)
-    return reporting.judged(given, asked, tmp_path / "now")["sweep"]
+    return Held(given["sweep"], hold(given, asked, tmp_path / "now")["sweep"])
 
 
-def became(given: reporting.Table) -> dict[str, str]:
+def became(given: Held) -> dict[str, str]:
     return {change.name: change.kind for change in given.gate.changes}
 
 
@@ -278,10 +293,10 @@ def test_the_command_and_its_codes(tmp_path):
         (["--baseline", "{base}", "--threshold", "-1"], "-1 should be a number from 0 up"),
         (["--baseline", "{base}", "--fail-on", "always"], "'always' is not one of"),
         (["--baseline", "{out}"], "is this comparison's own report"),
-        (["--baseline", "{out}/../out/sweep/../sweep/reporting.json"], "is this comparison's own report"),
+        (["--baseline", "{out}/../out/sweep/../sweep/report.json"], "is this comparison's own report"),
         (["--baseline", "{out}/sweep/comparison.json"], "could not compare reports"),
         (["--baseline", "{base}", "sweep", "two"], "holds one comparison, and not 2"),
-        (["--baseline", "{empty}"], "holds no earlier report of 'sweep' (looked for sweep/reporting.json, sweep.json"),
+        (["--baseline", "{empty}"], "holds no earlier report of 'sweep' (looked for sweep/report.json, sweep.json"),
     ],
 )
 def test_bad_input_is_code_2(tmp_path, words, said):
@@ -342,7 +357,7 @@ def test_an_incomplete_table_is_no_baseline_unless_asked_for(tmp_path):
 
 def test_a_report_is_a_baseline_too(tmp_path):
     given = table(tmp_path / "then", rows(**spec()) | rows(name="b"))
-    write(tmp_path / "report.json", reporting.json(given))
+    write(tmp_path / "report.json", reporting.to_json(given))
     reporting.keep(given, tmp_path / "base.json")
     one, two = (baseline.load(tmp_path / name) for name in ("report.json", "base.json"))
     assert one.rows == two.rows and one.metric == two.metric
@@ -352,17 +367,17 @@ NAMES = ["a|b", "<b>&amp;", "x]]>y", '"q"', "'s'", "@someone", "see #12", "GH-7"
          "a\x00\x1bb", "\ufffe\uffff", "two\nlines", "--opt", "-1", "café ± …", "<!-- x -->", "a__b__"]  # fmt: skip
 
 
-def hostile(tmp_path, *, gated=True) -> reporting.Table:
+def hostile(tmp_path, *, gated=True) -> Held:
     then = {name: rows()["a"] for name in NAMES}
     now = {name: rows(0.3 if number % 2 else 0.0)["a"] for number, name in enumerate(NAMES)}
     now |= {NAMES[0]: [run(0, None, "failed", reason="<x> & ]]>\x00 @you")]}
-    return held(tmp_path, then, now, test="paired-t") if gated else table(tmp_path, now)
+    return held(tmp_path, then, now, test="paired-t") if gated else Held(table(tmp_path, now))
 
 
 @pytest.mark.parametrize("gated", [True, False])
 def test_junit_is_xml_with_a_case_for_each_row(tmp_path, gated):
     given = hostile(tmp_path, gated=gated)
-    root = ElementTree.fromstring(reporting.FORMATS["junit"](given))
+    root = ElementTree.fromstring(render("junit", given))
     [suite] = root
     cases = {case.get("name"): case for case in suite}
     assert len(cases) == len(NAMES) and {"<b>&amp;", "x]]>y", "ab", "\ufffd\ufffd", "two lines"} <= set(cases)
@@ -383,7 +398,7 @@ def test_junit_says_what_cannot_be_told(tmp_path):
     for fail_on, kind in {"regression": "skipped", "unclear": "failure", "never": "skipped"}.items():
         now = rows(0.3, seeds=few)
         given = held(tmp_path, rows(seeds=few) | rows(name="gone", seeds=few), now | {"no": "refused"}, fail_on)
-        suite = ElementTree.fromstring(reporting.FORMATS["junit"](given))[0]
+        suite = ElementTree.fromstring(render("junit", given))[0]
         assert [(case.get("name"), case[0].tag) for case in suite] == [
             ("a", kind), ("no", "skipped"), ("gone", kind),
         ]  # fmt: skip
@@ -391,7 +406,7 @@ def test_junit_says_what_cannot_be_told(tmp_path):
 
 def test_a_summary_shows_names_and_calls_nobody(tmp_path):
     given = hostile(tmp_path)
-    text = reporting.FORMATS["github"](given)
+    text = render("github", given)
     lines = markdown_rows(text)
     assert len(lines) == len(NAMES) + 2 and {len(line) for line in lines} == {len(lines[0])}
     assert not re.search(r"[@#]\w", text) and "GH-7" not in text
@@ -404,15 +419,15 @@ def test_a_summary_shows_names_and_calls_nobody(tmp_path):
 def test_a_long_summary_is_cut_and_says_so(tmp_path, form, limit):
     many = {f"row {number} {'ä' * 400}": [run(0, 2.0)] for number in range(900)}
     given = table(tmp_path, many)
-    text = reporting.FORMATS[form](given)
-    assert len(reporting.markdown(given).encode()) > limit >= len(text.encode()) > 0.95 * limit
-    assert text.endswith("**Cut here**, for no more is shown in this place; `reporting.md` has all of it.\n")
+    text = reporting.FORMATS[form].render(given, None)
+    assert len(reporting.to_markdown(given).encode()) > limit >= len(text.encode()) > 0.95 * limit
+    assert text.endswith("**Cut here**, for no more is shown in this place; `report.md` has all of it.\n")
     assert text.rpartition("\n\n**Cut")[0].endswith("|")
     assert ci.cut("short", 100) == "short" and ci.cut("é" * 200, 300).encode().decode().endswith("of it.\n")
 
 
 def test_latex_escapes_what_tex_reads(tmp_path):
-    text = reporting.FORMATS["latex"](hostile(tmp_path))
+    text = render("latex", hostile(tmp_path))
     body = text[text.index(r"\midrule") : text.index(r"\bottomrule")].splitlines()[1:]
     width = len(re.search(r"begin\{tabular\}\{([lr]+)\}", text)[1])
     assert len(body) == len(NAMES)
@@ -421,12 +436,12 @@ def test_latex_escapes_what_tex_reads(tmp_path):
         assert not re.search(r"(?<!\\)[#%_]|[~<>|\x00-\x1f]", line)
     assert r"\textbackslash{}input\{x\}" in text and r"100\%" in text and r"\$x\_1\$" in text
     assert r"$\pm$" in text and "-{}-opt" in text and text.count("{") == text.count("}")
-    assert ci.tex("-0.1 [-0.2, +0.3]") == "$-$0.1 {[}$-$0.2, +0.3{]}" and ci.tex("pre-norm-2") == "pre-norm-2"
+    assert tex("-0.1 [-0.2, +0.3]") == "$-$0.1 {[}$-$0.2, +0.3{]}" and tex("pre-norm-2") == "pre-norm-2"
 
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_latex_compiles(tmp_path):
-    body = reporting.FORMATS["latex"](hostile(tmp_path)).replace("\ufffe\uffff", "")
+    body = render("latex", hostile(tmp_path)).replace("\ufffe\uffff", "")
     write(
         tmp_path / "t.tex",
         f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{body}\\end{{document}}",
@@ -440,38 +455,34 @@ def test_latex_compiles(tmp_path):
 )
 def test_the_badge_says_how_it_stands(tmp_path, shift, message, colour):
     given = held(tmp_path, rows(), rows(shift))
-    endpoint = json.loads(reporting.FORMATS["shields"](given))
+    endpoint = json.loads(render("shields", given))
     assert endpoint == {"schemaVersion": 1, "label": "zoo", "message": message, "color": colour, "isError": shift > 0}
-    picture = ElementTree.fromstring(reporting.FORMATS["badge"](given))
-    assert picture.get("aria-label") == f"zoo sweep: {message}" and f"#{colour}" in reporting.FORMATS["badge"](given)
-    assert len(reporting.FORMATS["badge"](given)) < 1024
+    picture = ElementTree.fromstring(render("badge", given))
+    assert picture.get("aria-label") == f"zoo sweep: {message}" and f"#{colour}" in render("badge", given)
+    assert len(render("badge", given)) < 1024
 
 
 def test_a_badge_of_no_baseline_counts_runs(tmp_path):
-    given = table(tmp_path, {'"><script>': [run(0, 1.0), None]}, name='x"><script>')
-    assert json.loads(reporting.FORMATS["shields"](given))["message"] == "1 of 2 runs done"
-    assert "<script>" not in reporting.FORMATS["badge"](given)
-    assert (
-        ElementTree.fromstring(reporting.FORMATS["badge"](given)).get("aria-label")
-        == 'zoo x"><script>: 1 of 2 runs done'
-    )
+    given = Held(table(tmp_path, {'"><script>': [run(0, 1.0), None]}, name='x"><script>'))
+    assert json.loads(render("shields", given))["message"] == "1 of 2 runs done"
+    assert "<script>" not in render("badge", given)
+    assert ElementTree.fromstring(render("badge", given)).get("aria-label") == 'zoo x"><script>: 1 of 2 runs done'
 
 
 def test_every_form_says_how_the_table_stands(tmp_path):
     given = held(tmp_path, rows(), rows(0.1))
     said = "worse by 0.100 bpb, beyond the threshold of 0.022"
-    assert said in shown(given, 200) and said in reporting.plain(given) and said in reporting.markdown(given)
-    assert said in reporting.FORMATS["latex"](given) and said in reporting.FORMATS["junit"](given)
-    assert reporting.csv(given).splitlines()[0].endswith(",earlier") and reporting.csv(given).splitlines()[1].endswith(
-        ",regression"
-    )
-    earlier = json.loads(reporting.json(given))["earlier"]
+    assert said in shown(given.table, 200, given.gate)
+    assert all(said in render(form, given) for form in ("plain", "markdown", "latex", "junit"))
+    head, line, *_ = render("csv", given).splitlines()
+    assert head.endswith(",earlier") and line.endswith(",regression")
+    earlier = json.loads(render("json", given))["earlier"]
     assert (earlier["code"], earlier["threshold"], earlier["rows"][0]["became"]) == (
         1,
         pytest.approx(0.021625),
         "regression",
     )
-    assert json.loads(reporting.json(table(tmp_path / "x", rows())))["earlier"] is None
+    assert json.loads(reporting.to_json(table(tmp_path / "x", rows())))["earlier"] is None
 
 
 def test_forms_that_are_one_document_take_one_comparison(tmp_path):

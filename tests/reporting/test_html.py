@@ -15,11 +15,11 @@ from support.tables import folder, run, table
 
 from zoo import reporting
 from zoo.declare.library import open_library
-from zoo.reporting.formats import columns
-from zoo.reporting.html import html
-from zoo.reporting.markup import Markup, tag
-from zoo.reporting.plots import thinned
-from zoo.reporting.svg import Scale
+from zoo.reporting import to_html
+from zoo.reporting.drawing import Scale
+from zoo.reporting.forms.columns import columns
+from zoo.reporting.forms.markup import Markup, tag
+from zoo.reporting.forms.plots import thinned
 
 EMPTY = {"input", "meta", "link", "br", "img"}
 
@@ -72,7 +72,7 @@ def shares(page, row):
 
 
 def test_the_verdict_comes_first_then_the_table_then_how_it_came_about(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     heads = [e["text"] for e in page.found if e["tag"] == "h2"]
     assert heads == [
         "Verdict", "Claims", "Results", "Differences", "Training", "Further splits", "Quality and cost", "Method", "Every run",
@@ -83,12 +83,12 @@ def test_the_verdict_comes_first_then_the_table_then_how_it_came_about(tmp_path)
 
 
 def test_headings_go_down_one_level_at_a_time(tmp_path):
-    levels = [int(e["tag"][1]) for e in Page(html(sweep(tmp_path))).found if re.fullmatch("h[1-6]", e["tag"])]
+    levels = [int(e["tag"][1]) for e in Page(to_html(sweep(tmp_path))).found if re.fullmatch("h[1-6]", e["tag"])]
     assert levels.count(1) == 1 and all(b - a <= 1 for a, b in zip(levels, levels[1:]))
 
 
 def test_tables_and_pictures_say_what_they_are(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     assert page.all("html", lang="en") and page.all("title")[0]["text"] == "sweep: language-modeling"
     assert len(page.all("caption")) == len(page.all("table"))
     assert all(e.get("scope") in ("row", "col") for e in page.all("th"))
@@ -101,7 +101,7 @@ def test_tables_and_pictures_say_what_they_are(tmp_path):
 
 def test_every_cell_is_that_of_the_other_forms(tmp_path):
     given = sweep(tmp_path)
-    page = Page(html(given))
+    page = Page(to_html(given))
     start = next(n for n, e in enumerate(page.found) if e.get("id") == "results")
     cells = []
     for element in page.found[start + 1 :]:
@@ -132,7 +132,7 @@ def test_no_name_becomes_markup(tmp_path, where):
     held["rows"][1]["differs"] = {named("differs"): {"name": named("differs"), "x": named("differs")}}
     held["name"] = named("comparison")
     path.write_text(json.dumps(held))
-    text = html(reporting.read(tmp_path, "sweep"))
+    text = to_html(reporting.read(tmp_path, "sweep"))
     page = Page(text)
     shown = page.all("main")[0]["text"]
     assert HOSTILE in shown or (where == "file" and HOSTILE in shlex.split(page.all("pre")[0]["text"]))
@@ -147,7 +147,7 @@ def test_markup_escapes_unless_it_is_markup():
 
 
 def test_the_page_loads_nothing_and_its_policy_says_so(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     [policy] = page.all("meta", http_equiv="Content-Security-Policy")
     assert policy["content"].startswith("default-src 'none'; style-src 'sha256-")
     assert not [e for e in page.found if e.get("src") or e.get("href") or e.get("style")]
@@ -156,7 +156,7 @@ def test_the_page_loads_nothing_and_its_policy_says_so(tmp_path):
 @pytest.mark.parametrize("better", ["lower", "higher"])
 def test_an_interval_lies_where_the_difference_does(tmp_path, better):
     metric = {"name": "bpb", "better": better, "unit": ""}
-    text = html(sweep(tmp_path, metric=metric))
+    text = to_html(sweep(tmp_path, metric=metric))
     page = Page(text)
     for row, side in {"better": -1, "worse": 1}.items():
         low, mean, high, zero = shares(page, row)
@@ -169,8 +169,8 @@ def test_an_interval_lies_where_the_difference_does(tmp_path, better):
 
 def test_places_in_the_picture_are_the_numbers_of_the_report(tmp_path):
     given = sweep(tmp_path)
-    page = Page(html(given))
-    entries = {row["name"]: row["verdict"] for row in json.loads(reporting.json(given))["rows"]}
+    page = Page(to_html(given))
+    entries = {row["name"]: row["verdict"] for row in json.loads(reporting.to_json(given))["rows"]}
     low_b, mean_b, high_b, zero = shares(page, "better")
     unit = (zero - mean_b) / -entries["better"]["mean"]
     for row in ("better", "worse", "close"):
@@ -180,21 +180,21 @@ def test_places_in_the_picture_are_the_numbers_of_the_report(tmp_path):
 
 def test_an_interval_beyond_the_picture_is_cut_and_marked(tmp_path):
     rows = {"base": [run(0, 2.0), run(1, 2.0)], "wide": [run(0, 2.1), run(1, 1.9)]}
-    page = Page(html(table(tmp_path, rows, baseline="base")))
+    page = Page(to_html(table(tmp_path, rows, baseline="base")))
     low, mean, high, zero = shares(page, "wide")
     assert (low, high) == (0, 100) and mean == zero
     assert [e["text"] for e in page.all("text", class_="cut")] == ["‹", "›"]
 
 
 def test_words_do_not_hang_on_colour(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     said = {e["text"].split("+")[0].split("-0")[0].strip() for e in page.all("span", class_="said")}
     assert "better" in said and "worse" in said
     assert {e["class"] for e in page.all("circle") if "mean" in e["class"]} == {"mean sure point", "mean open point"}
 
 
 def test_a_line_out_of_view_is_said_to_be_so(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     said = [e["text"] for e in page.all("li") if "data-row" in e and e["data-row"] == "lost"]
     assert said == ["lost 6.000, diverged, out of view"]
     dots = [e for e in page.all("circle") if "point" in e["class"]]
@@ -202,7 +202,7 @@ def test_a_line_out_of_view_is_said_to_be_so(tmp_path):
 
 
 def test_a_value_to_sort_by_stands_where_there_is_one(tmp_path):
-    page = Page(html(sweep(tmp_path)))
+    page = Page(to_html(sweep(tmp_path)))
     cells = [e for e in page.all("td", class_="number")]
     assert all(("data-value" in e) == (e["text"] != "") or e["text"] == "baseline" for e in cells)
     assert "100000" in [e.get("data-value") for e in cells if e["text"] == "100,000"]
@@ -210,8 +210,8 @@ def test_a_value_to_sort_by_stands_where_there_is_one(tmp_path):
 
 def test_the_json_holds_what_the_page_shows(tmp_path):
     given = sweep(tmp_path, file="my file.yaml", sets=["train.steps=10"])
-    document = json.loads(reporting.json(given), parse_constant=lambda name: pytest.fail(name))
-    page = html(given)
+    document = json.loads(reporting.to_json(given), parse_constant=lambda name: pytest.fail(name))
+    page = to_html(given)
     assert document["rows"][0]["runs"][0]["curve"][-1] == {"step": 100, "bpb": pytest.approx(1.8)}
     assert document["method"]["seeds"] == list(range(6))
     assert document["method"]["commands"][0] == "zoo run 'my file.yaml' sweep --set train.steps=10"
@@ -233,7 +233,7 @@ def test_a_slot_has_a_sentence(tmp_path):
     cells = {f"{p}, {n}": {"position": p, "norm": n} for p in "ab" for n in "cd"}
     rows = {name: [run(s, 2 + (name[0] == "b") + 0.1 * s * (name[0] == "b")) for s in range(3)] for name in cells}
     given = table(tmp_path, rows, cells=cells, baseline="a, c", test="paired-t")
-    said = [e["text"] for e in Page(html(given)).all("li")]
+    said = [e["text"] for e in Page(to_html(given)).all("li")]
     [slot] = [text for text in said if text.startswith("position: b in place of a, over 2 settings of the rest: ")]
     assert "worse by 1.100 bpb (95 % interval +0.852 to +1.348, p = " in slot
 
@@ -247,7 +247,7 @@ def test_trials_are_drawn_and_the_chosen_one_is_the_largest_dot(tmp_path):
     document = json.loads(path.read_text())
     document["rows"][0]["tuning"] = tuning
     path.write_text(json.dumps(document))
-    page = Page(html(reporting.read(tmp_path, "sweep")))
+    page = Page(to_html(reporting.read(tmp_path, "sweep")))
     assert "train.lr, as tried for each row" in [e["text"] for e in page.all("h3")]
     dots = {e["text"]: e["r"] for e in page.all("circle") if "train.lr" in e["text"]}
     assert dots == {
@@ -260,21 +260,21 @@ def test_trials_are_drawn_and_the_chosen_one_is_the_largest_dot(tmp_path):
 @pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [None]}, {"a": [run(0, 1.0)]}, {"a": "no"},
                                   {"a": [run(0, 0.0)], "b": [run(0, 0.0)]}])  # fmt: skip
 def test_any_number_of_rows_has_a_page(tmp_path, rows):
-    page = Page(html(table(tmp_path, rows, baseline="a")))
+    page = Page(to_html(table(tmp_path, rows, baseline="a")))
     assert all(name in page.all("main")[0]["text"] for name in rows)
 
 
 def test_twenty_rows_of_six_seeds_stay_small(tmp_path):
     points = [{"kind": "dev", "step": step, "bpb": 3 + 1 / (1 + step)} for step in range(0, 5000, 25)]
     rows = {f"variant number {n}": [run(s, 2 + n / 50 + s / 99, curve=points) for s in range(6)] for n in range(20)}
-    text = html(table(tmp_path, rows, baseline="variant number 0"))
+    text = to_html(table(tmp_path, rows, baseline="variant number 0"))
     assert len(text.encode()) < 500_000
     Page(text)
 
 
 def test_write_leaves_a_page(tmp_path):
     reporting.write(sweep(tmp_path), tmp_path / "sweep", say=lambda line: None)
-    assert (tmp_path / "sweep" / "report.html").read_text() == html(reporting.read(tmp_path, "sweep"))
+    assert (tmp_path / "sweep" / "report.html").read_text() == to_html(reporting.read(tmp_path, "sweep"))
 
 
 def test_the_command_prints_it_without_torch(tmp_path):

@@ -9,15 +9,16 @@ from support.tables import run, table
 
 from zoo import reporting
 from zoo.reporting import pictures
-from zoo.reporting.bar_picture import WORDS, below, folded
-from zoo.reporting.bars import bars
-from zoo.reporting.canvas import NoPicture
-from zoo.reporting.front_picture import gathered
-from zoo.reporting.pareto import pareto
+from zoo.reporting.drawing import Scale
+from zoo.reporting.judging.bars import bars
+from zoo.reporting.judging.pareto import pareto
+from zoo.reporting.judging.probes import probed
+from zoo.reporting.judging.trials import tried
 from zoo.reporting.pictures import PICTURES
-from zoo.reporting.probed import probed
-from zoo.reporting.svg import Scale
-from zoo.reporting.tried import tried
+from zoo.reporting.pictures.bars import WORDS, below, folded
+from zoo.reporting.pictures.canvas import NoPicture
+from zoo.reporting.pictures.curves import curve_picture
+from zoo.reporting.pictures.front import gathered
 
 CURVE = [{"kind": "dev", "step": step, "bpb": 3.0 - step / 100} for step in (0, 50, 100)]
 
@@ -208,13 +209,13 @@ def test_sensitivity_is_the_best_at_each_value_with_what_was_lost(tmp_path):
 
 
 def test_the_page_has_the_same_pictures(tmp_path):
-    page = reporting.html(made(tmp_path, TWO, TRIED, baseline="a"))
+    page = reporting.to_html(made(tmp_path, TWO, TRIED, baseline="a"))
     for head in ("Differences", "Training", "Further splits", "Sensitivity", "Quality and cost"):
         assert f">{head}</h2>" in page
     assert "b, x1: 2.400" in page and "a, x1: 2.150, from 2.100 to 2.200" in page
-    assert "Further splits" not in reporting.html(made(tmp_path, {"a": scored(2.0)}, baseline="a"))
+    assert "Further splits" not in reporting.to_html(made(tmp_path, {"a": scored(2.0)}, baseline="a"))
 
 
 def test_nothing_to_draw_is_no_picture(tmp_path):
     with pytest.raises(NoPicture, match="no run has a curve yet"):
-        reporting.picture(made(tmp_path, {"a": scored(2.0, curve=())}), tmp_path / "curves.png")
+        curve_picture(made(tmp_path, {"a": scored(2.0, curve=())}), tmp_path / "curves.png")

@@ -17,10 +17,11 @@ from support.tables import BPB, folder, markdown_rows, run, shown, table, write
 import zoo
 from zoo import numbers, reporting
 from zoo.reporting import Mean, Row, Run
-from zoo.reporting.canvas import spread
-from zoo.reporting.formats import columns, differs
-from zoo.reporting.picture import _curve as curve_of
-from zoo.reporting.terminal import fit
+from zoo.reporting.forms.columns import columns
+from zoo.reporting.forms.terminal import fit
+from zoo.reporting.judging.curves import _curve as curve_of
+from zoo.reporting.pictures.canvas import spread
+from zoo.reporting.text import differs
 
 
 def rendered(text: str) -> list[str]:
@@ -95,13 +96,13 @@ def test_a_reference_that_has_not_run_is_one_all_the_same(tmp_path):
     waiting = run(0, None, "not run", train=None, spec={"reference": "n-gram"})
     base, ref = table(tmp_path, {"base": [run(0, 2.0), run(1, 2.2)], "ref": [waiting]}, baseline="base").rows
     assert ref.reference and not base.reference
-    assert "2 seeds" in reporting.plain(reporting.read(tmp_path, "sweep"))  # not 1 to 2
+    assert "2 seeds" in reporting.to_plain(reporting.read(tmp_path, "sweep"))  # not 1 to 2
 
 
 def test_one_seed_has_no_sd(tmp_path):
     row = table(tmp_path, {"a": [run(0, 2.0)]}).rows[0]
     assert row.test == Mean(2.0, None, 1)
-    assert "±" not in reporting.plain(table(tmp_path, {"a": [run(0, 2.0)]}))
+    assert "±" not in reporting.to_plain(table(tmp_path, {"a": [run(0, 2.0)]}))
 
 
 def test_dev_chose_and_test_reports(tmp_path):
@@ -127,7 +128,13 @@ def test_an_unfinished_last_line_of_a_curve_is_left_out(tmp_path):
 @pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [None]}, {"a": [run(0, 1.0)]}, {"a": "no"}])
 def test_any_number_of_rows_and_runs_will_do(tmp_path, rows):
     given = table(tmp_path, rows, baseline="a")
-    for form in (reporting.plain, reporting.markdown, reporting.csv, reporting.json, lambda given: shown(given, 80)):
+    for form in (
+        reporting.to_plain,
+        reporting.to_markdown,
+        reporting.to_csv,
+        reporting.to_json,
+        lambda given: shown(given, 80),
+    ):
         assert all(name in form(given) for name in rows)
     assert len(reporting.write(given, tmp_path / "there", say=lambda line: None)) == 5
 
@@ -156,13 +163,13 @@ NAMES = ["1e5", "007", "20200407_2", "rope|ntk", "=1+1", "@x", "+a", "NaN-test",
 
 def test_names_are_printed_as_written(tmp_path):
     given = table(tmp_path, {name: [run(0, 1.0)] for name in NAMES})
-    names = [line.split("  ")[0] for line in reporting.plain(given).splitlines() if line.endswith("done")]
+    names = [line.split("  ")[0] for line in reporting.to_plain(given).splitlines() if line.endswith("done")]
     assert names == NAMES
     assert all(name in shown(given, 120) for name in NAMES)
-    assert [row["name"] for row in json.loads(reporting.json(given))["rows"]] == NAMES
+    assert [row["name"] for row in json.loads(reporting.to_json(given))["rows"]] == NAMES
 
 
-@pytest.mark.parametrize("form", [reporting.plain, reporting.markdown])
+@pytest.mark.parametrize("form", [reporting.to_plain, reporting.to_markdown])
 def test_names_that_are_all_numbers_stay_texts(tmp_path, form):
     names = ["1e5", "007", "20200407_2"]  # tabulate by itself prints 100000 and 7
     text = form(table(tmp_path, {name: [run(0, 1.0)] for name in names}))
@@ -170,7 +177,7 @@ def test_names_that_are_all_numbers_stay_texts(tmp_path, form):
 
 
 def test_markdown_keeps_its_columns_and_shows_names_as_written(tmp_path):
-    text = reporting.markdown(table(tmp_path, {name: [run(0, 1.0)] for name in NAMES}))
+    text = reporting.to_markdown(table(tmp_path, {name: [run(0, 1.0)] for name in NAMES}))
     head, rule, *rows = markdown_rows(text)
     assert len(rows) == len(NAMES) and {len(row) for row in [head, rule, *rows]} == {len(head)}
     assert {"1e5", "007", r"rope\|ntk", "=1+1", "NaN-test", "d_model"} <= {row[0] for row in rows}
@@ -180,25 +187,25 @@ def test_markdown_keeps_its_columns_and_shows_names_as_written(tmp_path):
 def test_a_message_of_many_lines_stays_on_one(tmp_path):
     reason = "Traceback:\r\n  line | 2\n\nValueError:\r\x1b[31mno\t<x>"
     given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, None, "failed", reason=reason)]})
-    rows = markdown_rows(reporting.markdown(given))
+    rows = markdown_rows(reporting.to_markdown(given))
     assert len(rows) == 4 and {len(row) for row in rows} == {len(rows[0])}
     assert rows[-1][-1] == r"failed: Traceback: line \| 2 ValueError: [31mno \<x>"
-    assert "failed: Traceback: line | 2 ValueError: [31mno <x>\n" in reporting.plain(given)
+    assert "failed: Traceback: line | 2 ValueError: [31mno <x>\n" in reporting.to_plain(given)
     assert "b: failed: Traceback: line | 2 ValueError: [31mno <x>\n" in shown(given, 120)
-    assert json.loads(reporting.json(given))["rows"][1]["reason"] == reason
+    assert json.loads(reporting.to_json(given))["rows"][1]["reason"] == reason
 
 
 def test_a_long_reason_is_cut_in_tables_only(tmp_path):
     given = table(tmp_path, {"a": [run(0, None, "failed", reason="x" * 1000)]})
-    assert "x" * 190 in reporting.plain(given) and "x" * 200 not in reporting.plain(given)
-    assert "x" * 1000 in reporting.csv(given) and "x" * 1000 in reporting.json(given)
+    assert "x" * 190 in reporting.to_plain(given) and "x" * 200 not in reporting.to_plain(given)
+    assert "x" * 1000 in reporting.to_csv(given) and "x" * 1000 in reporting.to_json(given)
 
 
 def test_csv_is_safe_in_a_spreadsheet_and_reads_back(tmp_path):
     given = table(tmp_path, {**{name: [run(0, 1.5), run(1, 2.5)] for name in NAMES}, "b": "a,\n=b"}, baseline="1e5")
-    rows = list(csv.DictReader(io.StringIO(reporting.csv(given))))
+    rows = list(csv.DictReader(io.StringIO(reporting.to_csv(given))))
     assert [row["variant"] for row in rows[:-1]] == [f"'{name}" if name[0] in "=@+" else name for name in NAMES]
-    assert len(reporting.csv(given).splitlines()) == len(NAMES) + 2
+    assert len(reporting.to_csv(given).splitlines()) == len(NAMES) + 2
     assert (rows[0]["test_mean"], rows[0]["test_n"], rows[0]["parameters"]) == ("2.0", "2", "165504")
     assert rows[1]["difference_mean"] == "0.0" and rows[0]["difference_mean"] == ""
     assert (rows[-1]["status"], rows[-1]["reason"]) == ("refused", "a, =b")
@@ -206,7 +213,7 @@ def test_csv_is_safe_in_a_spreadsheet_and_reads_back(tmp_path):
 
 def test_a_negative_number_is_no_formula(tmp_path):
     given = table(tmp_path, {"a": [run(0, 2.0)], "b": [run(0, 1.5)]}, baseline="a")
-    assert next(csv.DictReader(io.StringIO(reporting.csv(given))))["difference_mean"] == "-0.5"
+    assert next(csv.DictReader(io.StringIO(reporting.to_csv(given))))["difference_mean"] == "-0.5"
 
 
 def test_json_is_strict_and_keeps_texts(tmp_path):
@@ -217,7 +224,7 @@ def test_json_is_strict_and_keeps_texts(tmp_path):
     def refuse(name):
         raise AssertionError(f"bare {name}")
 
-    document = json.loads(reporting.json(given), parse_constant=refuse)
+    document = json.loads(reporting.to_json(given), parse_constant=refuse)
     row, other = document["rows"]
     assert (row["name"], row["status"], row["test"]) == ("NaN-test", "diverged", None)
     assert [(run["status"], run["test"]) for run in row["runs"]] == [("diverged", {}), ("diverged", {})]
@@ -227,7 +234,7 @@ def test_json_is_strict_and_keeps_texts(tmp_path):
 
 def test_numbers_are_rounded_for_people(tmp_path):
     rows = {"a": [run(0, 1.8634, loss=2.5), run(1, 1.8694, loss=2.7)], "b": [run(0, 1.9), run(1, 1.91)]}
-    head, _, a, b = markdown_rows(reporting.markdown(table(tmp_path, rows, baseline="a")))
+    head, _, a, b = markdown_rows(reporting.to_markdown(table(tmp_path, rows, baseline="a")))
     assert dict(zip(head, a, strict=True)) == {
         "variant": "a", "what differs": "position: a", "parameters": "165,504", "FLOPs/token": "0.33 M",
         "test bpb": "1.866 ± 0.004", "test loss": "2.600 ± 0.141", "difference [95 %]": "baseline", "p": "", "verdict": "", "epochs": "4.9",
@@ -265,7 +272,7 @@ def test_a_choice_reads_like_yaml():
 
 def test_the_caption_says_how_the_numbers_came_about(tmp_path):
     rows = {"base": [run(s, 2.0 + s) for s in range(3)], "other": [run(s, 2.5) for s in range(3)]}
-    text = reporting.plain(table(tmp_path, rows, baseline="base"))
+    text = reporting.to_plain(table(tmp_path, rows, baseline="base"))
     assert text.startswith("sweep: language-modeling\n")
     assert "bpb in bits per byte, lower is better; selected by best dev, reported on test." in text
     assert "Text sha256 3fa4b1c23fa4, 3 seeds, 4.9 epochs." in text
@@ -280,17 +287,17 @@ def test_the_caption_says_how_the_numbers_came_about(tmp_path):
 @pytest.mark.parametrize("n_seeds, least", [(1, "1"), (5, "0.0625"), (6, None)])
 def test_too_few_seeds_are_said_to_be_too_few(tmp_path, n_seeds, least):
     rows = {name: [run(s, 2.0) for s in range(n_seeds)] for name in "ab"}
-    text = reporting.plain(table(tmp_path, rows, baseline="a"))
+    text = reporting.to_plain(table(tmp_path, rows, baseline="a"))
     assert (f"smallest p is {least})" in text) if least else ("exact test" not in text)
 
 
 def test_one_row_is_compared_with_nothing(tmp_path):
-    text = reporting.plain(table(tmp_path, {"a": [run(0, 2.0)]}, baseline="a"))
+    text = reporting.to_plain(table(tmp_path, {"a": [run(0, 2.0)]}, baseline="a"))
     assert "exact test" not in text and "Differences" not in text
 
 
 def test_a_baseline_without_a_result_is_named(tmp_path):
-    text = reporting.plain(table(tmp_path, {"a": [run(0, 2.0)], "b": [None]}, baseline="b"))
+    text = reporting.to_plain(table(tmp_path, {"a": [run(0, 2.0)], "b": [None]}, baseline="b"))
     assert "No differences: the baseline b has no result." in text
 
 
@@ -299,42 +306,44 @@ def test_factorisation_and_kernel_are_named_where_they_are_news(tmp_path):
         return {"kernel": {"requested": asked, "effective": ran}, "factorisation": way}
 
     same = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 1.0)]})
-    assert "Factorisation" not in reporting.plain(same) and "Kernel" not in reporting.plain(same)
+    assert "Factorisation" not in reporting.to_plain(same) and "Kernel" not in reporting.to_plain(same)
     rows = {
         "a": [run(0, 1.0, model=model("fast", ["slow path"], "left to right"))],
         "b": [run(0, 2.0, model=model(None, ["fast"], "independent"))],
     }
-    text = reporting.plain(table(tmp_path, {"a": rows["a"]}))
+    text = reporting.to_plain(table(tmp_path, {"a": rows["a"]}))
     assert "Kernel: asked for fast, ran slow path (every model)." in text
-    text = reporting.plain(table(tmp_path, rows))
+    text = reporting.to_plain(table(tmp_path, rows))
     assert "Factorisation: left to right (a); independent (b)." in text
     assert text.count("Kernel:") == 1 and "Kernel: asked for fast, ran slow path (a)." in text
 
 
 def test_rows_on_different_texts_are_pointed_out(tmp_path):
     rows = {"a": [run(0, 1.0)], "b": [run(0, 1.0, data={"sha256": "0" * 64})]}
-    assert "NOT the same text in every row: sha256 3fa4b1c23fa4 000000000000" in reporting.plain(table(tmp_path, rows))
+    assert "NOT the same text in every row: sha256 3fa4b1c23fa4 000000000000" in reporting.to_plain(
+        table(tmp_path, rows)
+    )
     rows = {"a": [run(0, 1.0, data={"sha256": ""})]}
-    assert "sha256" not in reporting.plain(table(tmp_path, rows))
+    assert "sha256" not in reporting.to_plain(table(tmp_path, rows))
 
 
 def test_runs_on_different_machines_are_pointed_out(tmp_path):
     here, there = {"cores": 2}, {"cores": 64}
     same = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=here), None]}
-    assert "NOT the same" not in reporting.plain(table(tmp_path, same))
+    assert "NOT the same" not in reporting.to_plain(table(tmp_path, same))
     mixed = {"a": [run(0, 1.0, machine=here), run(1, 1.0, machine=there)]}
-    assert "NOT the same machine in every run." in reporting.plain(table(tmp_path, mixed))
+    assert "NOT the same machine in every run." in reporting.to_plain(table(tmp_path, mixed))
 
 
 def test_a_column_that_says_nothing_is_left_out(tmp_path):
     rows = {"a": [run(0, 1.0, train=None, model={"parameters": 7})], "b": {"differs": {}}}
-    head = markdown_rows(reporting.markdown(table(tmp_path, rows)))[0]
+    head = markdown_rows(reporting.to_markdown(table(tmp_path, rows)))[0]
     assert head == ["variant", "what differs", "parameters", "test bpb", "status"]
 
 
 def test_loss_stands_once_where_it_ranks(tmp_path):
     given = table(tmp_path, {"a": [run(0, 1.0, loss=2.0)]}, metric={"name": "loss", "better": "lower", "unit": "nats"})
-    assert markdown_rows(reporting.markdown(given))[0].count("test loss") == 1
+    assert markdown_rows(reporting.to_markdown(given))[0].count("test loss") == 1
 
 
 LONG = {"position": {"name": "rope", "base": 500000.0}, "norm": "layernorm", "residual": "post-norm", "ffn": "relu"}
@@ -385,7 +394,7 @@ def test_write_leaves_every_form_and_nothing_else(tmp_path):
     given = table(tmp_path, {"a|b": [run(s, 2.0, curve=points) for s in range(2)], "$r_$": [run(0, 1.6, train=None)]})
     paths = reporting.write(given, tmp_path / "sweep")
     assert [path.name for path in paths] == [
-        "report.md", "report.html", "report.txt", "report.csv", "report.json", "curves.png",
+        "report.md", "report.txt", "report.csv", "report.json", "report.html", "curves.png",
     ]  # fmt: skip
     assert {path.name for path in (tmp_path / "sweep").iterdir()} == {"comparison.json", *(path.name for path in paths)}
     assert "![Curves on dev](curves.png)" in paths[0].read_text()
@@ -476,5 +485,5 @@ def test_what_was_done_to_the_data_is_said_once(tmp_path):
         "notes": ["test: 3 of 9 sources are cut at 5 tokens"],
     }
     folder(tmp_path, {"a": [run(0, 2.0, data=data), run(1, 2.1, data=data)], "b": [run(0, 2.2, data=data)]})
-    text = reporting.markdown(reporting.read(tmp_path, "sweep"))
+    text = reporting.to_markdown(reporting.read(tmp_path, "sweep"))
     assert text.count("Data: test: 3 of 9 sources are cut at 5 tokens.") == 1

@@ -17,9 +17,9 @@ import zoo
 from zoo import reporting
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.reporting.effects import effects
-from zoo.reporting.pareto import fronts
-from zoo.reporting.verdict import findings, rule, sentences
+from zoo.reporting.judging.effects import effects
+from zoo.reporting.judging.pareto import fronts
+from zoo.reporting.judging.verdict import findings, rule, sentences
 
 BASE = [1.90, 1.98, 1.86, 2.01, 1.93, 1.95, 1.88, 1.99]
 NOISE = [0.001, -0.002, 0.002, 0.0, -0.001, 0.003, -0.003, 0.001]
@@ -70,7 +70,7 @@ def test_sentences_stand_above_the_table_the_best_first(tmp_path):
         "worse: worse than base by 0.030 bpb (95 % interval +0.028 to +0.032, p = 0.023).",
     ]
     assert sentences(given) == expected
-    for text in (reporting.plain(given), reporting.markdown(given), shown(given, 200)):
+    for text in (reporting.to_plain(given), reporting.to_markdown(given), shown(given, 200)):
         lines = [text.index(sentence[:30]) for sentence in expected]
         assert lines == sorted(lines) and lines[-1] < text.index("variant")
 
@@ -86,7 +86,7 @@ def test_the_correction_is_over_arms_and_a_reference_is_none(tmp_path):
     given = table(tmp_path, rows, baseline="base")
     assert rule(given).arms == 2 and rule(given).fewest == 7
     assert findings(given)["a"].verdict.p_holm == 2 * 2 / 256
-    assert "after Holm's correction over 2 rows" in reporting.plain(given)
+    assert "after Holm's correction over 2 rows" in reporting.to_plain(given)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_reference_is_held_against_every_seed(tmp_path, score, phrase, sentenc
     given = table(tmp_path, {"base": arm(0, [0] * 8), "ref": [run(0, score, train=None)]}, baseline="base")
     assert told(given) == {"ref": phrase} and findings(given)["ref"].verdict is None
     assert sentences(given) == [f"ref, a reference: {sentence}"]
-    row = next(row for row in json.loads(reporting.json(given))["rows"] if row["name"] == "ref")
+    row = next(row for row in json.loads(reporting.to_json(given))["rows"] if row["name"] == "ref")
     assert row["verdict"]["word"] is None and "p" not in row["verdict"]
 
 
@@ -157,10 +157,10 @@ def test_every_end_is_an_outcome_with_a_rate(tmp_path):
     given = table(tmp_path, rows, baseline="base")
     row = next(row for row in given.rows if row.name == "arm")
     assert row.status == "2/8 done, 2/8 out of memory, 1/8 killed, 1/8 failed, 2/8 diverged"
-    entry = next(row for row in json.loads(reporting.json(given))["rows"] if row["name"] == "arm")
+    entry = next(row for row in json.loads(reporting.to_json(given))["rows"] if row["name"] == "arm")
     assert entry["outcomes"] == {"out of memory": 2, "killed": 1, "failed": 1, "diverged": 2, "done": 2}
     assert "gone: no verdict: diverged." in sentences(given)
-    assert "8/8 diverged" in reporting.plain(given) and "8/8 done" in reporting.plain(given)
+    assert "8/8 diverged" in reporting.to_plain(given) and "8/8 done" in reporting.to_plain(given)
 
 
 def test_arms_without_a_shared_seed_have_no_verdict(tmp_path):
@@ -173,8 +173,8 @@ def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_p
     given = table(tmp_path, rows, baseline="base")
     assert rule(given).margin == pytest.approx(0.01 * np.mean(BASE)) and not rule(given).chosen
     given = table(tmp_path, rows, baseline="base", margin=0.001)
-    assert told(given)["same"].startswith("cannot tell") and "within 0.001 bpb." in reporting.plain(given)
-    assert json.loads(reporting.json(given))["rule"] == {
+    assert told(given)["same"].startswith("cannot tell") and "within 0.001 bpb." in reporting.to_plain(given)
+    assert json.loads(reporting.to_json(given))["rule"] == {
         "test": "sign-flip", "margin": 0.001, "chosen": True, "arms": 1, "fewest": 6,
     }  # fmt: skip
 
@@ -182,12 +182,12 @@ def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_p
 def test_the_test_may_be_students(tmp_path):
     rows = {"base": arm(0, [0] * 8)[:3], "arm": arm(-0.03)[:3]}
     exact = table(tmp_path, rows, baseline="base")
-    assert told(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.plain(exact)
+    assert told(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.to_plain(exact)
     student = table(tmp_path, rows, baseline="base", test="paired-t")
     assert told(student) == {"arm": "better"}
     theirs = stats.ttest_1samp([-0.029, -0.032, -0.028], 0).pvalue
     assert findings(student)["arm"].verdict.p == pytest.approx(theirs)
-    assert "p is that of a paired t-test" in reporting.plain(student) and "exact" not in reporting.plain(student)
+    assert "p is that of a paired t-test" in reporting.to_plain(student) and "exact" not in reporting.to_plain(student)
 
 
 def test_the_seeds_that_an_exact_test_takes_grow_with_the_rows(tmp_path):
@@ -195,7 +195,7 @@ def test_the_seeds_that_an_exact_test_takes_grow_with_the_rows(tmp_path):
     given = table(tmp_path, rows, baseline="base")
     assert set(told(given).values()) == {"cannot tell: run 1 more seed"}
     line = "An exact test on 7 paired seeds cannot reach p < 0.05 over 5 rows (its smallest p is 0.0781); it takes 8."
-    assert line in reporting.plain(given)
+    assert line in reporting.to_plain(given)
     assert findings(given)["a"].verdict.p_holm == 5 * 2 / 2**7
 
 
@@ -203,14 +203,14 @@ def test_json_and_csv_have_all_figures(tmp_path):
     rows = {"base": arm(0, [0] * 8), "arm": arm(-0.03), "lost": ended(arm(0.0), {0: ("diverged", "NaN")})}
     given = table(tmp_path, rows, baseline="base")
     verdict = findings(given)["arm"].verdict
-    found = {row["name"]: row["verdict"] for row in json.loads(reporting.json(given))["rows"]}
+    found = {row["name"]: row["verdict"] for row in json.loads(reporting.to_json(given))["rows"]}
     assert found["base"] is None
     assert found["arm"] == {
         "word": "better", "mean": verdict.mean, "n": 8, "sd": verdict.sd, "low": verdict.low, "high": verdict.high,
         "p": verdict.p, "p_holm": verdict.p_holm, "improvement": 1.0, "detectable": verdict.detectable, "more": None,
         "bound": verdict.bound, "phrase": "better", "pairs": 8, "planned": 8, "lost": 0, "wins": None,
     }  # fmt: skip
-    lines = {line["variant"]: line for line in csv.DictReader(io.StringIO(reporting.csv(given)))}
+    lines = {line["variant"]: line for line in csv.DictReader(io.StringIO(reporting.to_csv(given)))}
     assert float(lines["arm"]["difference_low"]) == verdict.low and float(lines["arm"]["p_holm"]) == verdict.p_holm
     assert (lines["arm"]["verdict"], lines["lost"]["pairs_lost"], lines["base"]["p"]) == ("better", "1", "")
 
@@ -337,7 +337,7 @@ def test_half_of_a_grid_will_do_if_it_is_balanced(tmp_path):
     assert effects(crooked).why_not == (
         "No slot is averaged over others: none changes alone at two settings with shared seeds."
     )
-    assert effects(crooked).why_not in reporting.plain(crooked)
+    assert effects(crooked).why_not in reporting.to_plain(crooked)
 
 
 def test_two_slots_that_change_together_are_not_told_apart(tmp_path):
@@ -366,22 +366,22 @@ def test_rows_that_are_written_out_have_no_axes(tmp_path):
     """So have the records of earlier versions."""
     given = table(tmp_path, {"a": arm(0), "b": arm(0.01)}, baseline="a")
     assert effects(given).why_not == "No slot is averaged over others: the rows are not made by 'vary'."
-    assert "averaged" not in reporting.plain(given)
+    assert "averaged" not in reporting.to_plain(given)
 
 
 def test_effects_stand_under_the_table_in_every_form(tmp_path):
     given = grid(tmp_path, AXES, additive)
-    text = reporting.markdown(given)
+    text = reporting.to_markdown(given)
     small = text[text.index("## Each slot, averaged over the others") : text.index("## Two slots together")]
     head, _, *rows = markdown_rows(small)
     assert head == ["effect of", "against", "difference [95 %]", "p", "verdict", "settings", "seeds"]
     assert [row[0] for row in rows] == [effect.name for effect in effects(given).main]
     assert rows[0][1] == "none" and rows[0][4] == "better"
-    assert "position: alibi with ffn: glu" in reporting.plain(given)
+    assert "position: alibi with ffn: glu" in reporting.to_plain(given)
     for width in (80, 120, 200):
         lines = shown(given, width).splitlines()
         assert max(map(len, lines)) <= width and any(line.startswith("ffn: glu") for line in lines)
-    document = json.loads(reporting.json(given))["effects"]
+    document = json.loads(reporting.to_json(given))["effects"]
     assert document["main"][0]["values"] == {"position": "rope"} and document["main"][0]["against"] == {
         "position": "none"
     }
@@ -400,12 +400,12 @@ def test_the_front_of_every_cost(tmp_path):
     }  # fmt: skip
     given = table(tmp_path, rows, baseline="small")
     assert fronts(given) == {"parameters": ["large", "small"], "train_seconds": ["large", "between"]}
-    cells = dict(zip(("head", "rule", "ref", "large", "small", "between"), markdown_rows(reporting.markdown(given))))
+    cells = dict(zip(("head", "rule", "ref", "large", "small", "between"), markdown_rows(reporting.to_markdown(given))))
     at = cells["head"].index("Pareto")
     assert [cells[name][at] for name in ("large", "small", "between", "ref")] == [
         "parameters, training time", "parameters", "training time", "",
     ]  # fmt: skip
-    entry = json.loads(reporting.json(given))["rows"][1]
+    entry = json.loads(reporting.to_json(given))["rows"][1]
     assert entry["pareto"] == {"parameters": True, "train_seconds": True}
     higher = table(tmp_path, rows, baseline="small", metric=BPB | {"better": "higher"})
     assert fronts(higher)["parameters"] == ["between", "small"]

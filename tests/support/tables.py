@@ -76,7 +76,7 @@ def markdown_rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
-def shown(given: Table, width: int) -> str:
+def shown(given: Table, width: int, gate: reporting.Gate | None = None) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(reporting.terminal(given))
+    console.print(reporting.terminal(given, gate))
     return console.file.getvalue()

@@ -21,8 +21,8 @@ from zoo import build, reporting
 from zoo.execute import worker
 from zoo.parts import Shape
 from zoo.parts.generate import generate
-from zoo.reporting.claims import found
-from zoo.reporting.pareto import fronts
+from zoo.reporting.judging.claims import found
+from zoo.reporting.judging.pareto import fronts
 from zoo.runs import Run
 from zoo.tasks import Batch
 from zoo.train import decode_speed
@@ -214,17 +214,19 @@ def decoded(tmp_path, *tokens, clocks=("processor", "processor")):
 
 def test_a_report_says_on_what_it_was_measured(tmp_path):
     given = decoded(tmp_path, 64, 64)
-    head, _, *cells = markdown_rows(reporting.markdown(given))
+    head, _, *cells = markdown_rows(reporting.to_markdown(given))
     assert [line[head.index("decode tokens/s")] for line in cells] == ["8,000", "4,000"]
     assert "decode time" in cells[0][head.index("Pareto")]
     said = (
         "8 rows of 64 tokens by processor time, at once, greedy, from a cache, after training, under a load of 1.3 to 2.3 "
         "processes; the fastest of a few passes. It is good for ratios within this table, not as a speed."
     )
-    assert f"Decode: {said}" in reporting.markdown(given) and f"<dt>Decode</dt><dd>{said}</dd>" in reporting.html(given)
-    facts = json.loads(reporting.json(given))["method"]["decode"]
+    assert f"Decode: {said}" in reporting.to_markdown(given) and f"<dt>Decode</dt><dd>{said}</dd>" in reporting.to_html(
+        given
+    )
+    facts = json.loads(reporting.to_json(given))["method"]["decode"]
     assert facts == {"written": [{"rows": 8, "tokens": 64, "clock": "processor"}], "load": [1.26, 2.26]}
-    assert [line["decode_tokens_per_second"] for line in csv.DictReader(io.StringIO(reporting.csv(given)))] == [
+    assert [line["decode_tokens_per_second"] for line in csv.DictReader(io.StringIO(reporting.to_csv(given)))] == [
         "8000.0", "4000.0",
     ]  # fmt: skip
 
@@ -233,16 +235,18 @@ def test_rows_that_wrote_different_lengths_are_not_compared(tmp_path):
     given = decoded(tmp_path, 64, 32)
     assert (
         "8 rows of 32 tokens by processor time, or 8 rows of 64 tokens by processor time, at once"
-        in reporting.markdown(given)
+        in reporting.to_markdown(given)
     )
-    assert "NOT the same in every run, so rows cannot be compared in it." in reporting.markdown(given)
-    assert "decode time" not in reporting.markdown(given) and not fronts(given)
+    assert "NOT the same in every run, so rows cannot be compared in it." in reporting.to_markdown(given)
+    assert "decode time" not in reporting.to_markdown(given) and not fronts(given)
 
 
 def test_rows_by_different_clocks_are_not_compared(tmp_path):
     given = decoded(tmp_path, 64, 64, clocks=("processor", "wall"))
-    assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in reporting.markdown(given)
-    assert "cannot be compared" in reporting.markdown(given) and not fronts(given)
+    assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in reporting.to_markdown(
+        given
+    )
+    assert "cannot be compared" in reporting.to_markdown(given) and not fronts(given)
 
 
 def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
@@ -259,4 +263,6 @@ def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
 
 def test_without_a_measurement_nothing_is_said(tmp_path):
     given = table(tmp_path, {"a": [run(0, 1.0)], "b": [run(0, 2.0, decode=None)]}, baseline="a")
-    assert "ecode" not in reporting.markdown(given) and json.loads(reporting.json(given))["method"]["decode"] is None
+    assert (
+        "ecode" not in reporting.to_markdown(given) and json.loads(reporting.to_json(given))["method"]["decode"] is None
+    )

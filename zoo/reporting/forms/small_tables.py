@@ -1,0 +1,35 @@
+"""The small tables of a report: what was claimed, and what each slot does."""
+
+from __future__ import annotations
+
+from zoo import numbers
+
+from ..judging.effects import effects
+from ..table import Table
+from ..text import flat
+from . import claims
+from .columns import Column, Small
+
+EFFECT = (
+    Column("effect of", lambda effect: flat(effect.name), 1, right=False, breaks="words"),
+    Column("against", lambda effect: flat(effect.against), 5, right=False, breaks="commas"),
+    Column("difference [95 %]", lambda effect: numbers.between(effect.verdict), 2, value=lambda e: e.verdict.mean),
+    Column("p", lambda effect: numbers.chance(effect.verdict.p_holm), 4, value=lambda effect: effect.verdict.p_holm),
+    Column("verdict", lambda effect: effect.phrase, 3, right=False, breaks="words"),
+    Column("settings", lambda effect: str(effect.contrast.settings), 7, value=lambda e: e.contrast.settings),
+    Column("seeds", lambda effect: str(effect.verdict.n), 6, value=lambda effect: effect.verdict.n),
+)
+"""The columns of the small tables."""
+
+
+def small_tables(table: Table) -> list[Small]:
+    """What stands under the large one."""
+    held = claims.small(table)
+    return [*([held] if held else []), *slots(table)]
+
+
+def slots(table: Table) -> list[Small]:
+    """The effects of slots, each of two of them too."""
+    found = effects(table)
+    named = {"Each slot, averaged over the others": found.main, "Two slots together": found.interactions}
+    return [Small(title, EFFECT, some) for title, some in named.items() if some]

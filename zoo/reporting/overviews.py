@@ -1,0 +1,56 @@
+"""Documents over several comparisons: printed, and written beside the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from zoo.runs import replace
+
+from .forms import aggregate as gains
+from .forms.claims import evidence as page
+from .judging.across import across
+from .pictures.canvas import NoPicture
+from .pictures.gains import gain_picture
+from .table import Table
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is printed, and by suffix the files to write: their text, or what draws them and may raise `NoPicture`."""
+
+    shown: object
+    files: Mapping[str, str | Callable[[Path], None]] = field(default_factory=dict)
+
+    def write(self, stem: Path, say: Callable[[str], None]) -> list[Path]:
+        """Write `stem` with each suffix, each file whole or not at all; `say` gets why there is no picture."""
+        written = []
+        for suffix, body in self.files.items():
+            path = stem.with_name(f"{stem.name}.{suffix}")
+            fill = body if callable(body) else lambda new, body=body: new.write_bytes(body.encode("utf-8", "replace"))
+            try:
+                replace(path, fill)
+                written.append(path)
+            except NoPicture as reason:
+                path.unlink(missing_ok=True)
+                say(str(reason))
+        return written
+
+
+def aggregate(tables: Iterable[Table]) -> Overview:
+    """One table over comparisons on several tasks. Raises `SpecError` where they cannot be averaged."""
+    found = across(tables)
+    files = {"md": gains.markdown(found), "json": gains.document(found), "png": partial(gain_picture, found)}
+    return Overview(gains.terminal(found), files)
+
+
+def evidence(tables: Iterable[Table]) -> Overview:
+    """The claims of several comparisons on one page. Raises `SpecError` where nothing was claimed."""
+    text = page(tables)
+    return Overview(text, {"md": text})
+
+
+OVERVIEWS: dict[str, Callable[[Iterable[Table]], Overview]] = {"claims": evidence, "aggregate": aggregate}
+"""Forms that are one document over several comparisons; each raises `SpecError` for tables that make none."""

@@ -1,0 +1,62 @@
+"""The pictures beside a report: which there are, when each says something, and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from zoo.runs import replace
+
+from ..judging.bars import groups
+from ..judging.curves import curves_of
+from ..judging.pareto import pareto
+from ..judging.probes import probed
+from ..judging.trials import tried
+from ..table import Table
+from .bars import bar_picture
+from .canvas import NoPicture
+from .curves import curve_picture
+from .front import front_picture
+from .lines import probe_picture, sensitivity_picture
+
+
+class Picture(NamedTuple):
+    """How it is drawn into a file, whether a table has what it shows, and its caption."""
+
+    draw: Callable[[Table, Path], None]
+    applies: Callable[[Table], object]
+    caption: str
+
+
+PICTURES = {
+    "effects.png": Picture(bar_picture, groups, "Differences with their intervals"),
+    "curves.png": Picture(curve_picture, lambda table: curves_of(table)[1], "Curves on dev"),
+    "probes.png": Picture(probe_picture, probed, "Scores on further splits"),
+    "sensitivity.png": Picture(sensitivity_picture, tried, "Scores on dev by what was tried"),
+    "pareto.png": Picture(front_picture, pareto, "Quality against cost"),
+}
+
+
+def draw(table: Table, folder: Path, say: Callable[[str], None]) -> dict[str, str]:
+    """Draw what applies and remove what does not; returns captions by file.
+
+    `say` gets once why a picture that applies is not there.
+    """
+    drawn, reasons = {}, {}
+    for name, each in PICTURES.items():
+        try:
+            if not each.applies(table):
+                (folder / name).unlink(missing_ok=True)
+                continue
+            replace(folder / name, lambda path, each=each: each.draw(table, path))
+            drawn[name] = each.caption
+        except NoPicture as reason:
+            reasons[str(reason)] = None
+        except Exception as error:
+            reasons[f"{name} could not be drawn: {type(error).__name__}: {error}"] = None
+        if name not in drawn:
+            (folder / name).unlink(missing_ok=True)
+    for reason in reasons:
+        say(reason)
+    return drawn

@@ -1,0 +1,176 @@
+"""A comparison's folders read back into a table, without torch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from zoo.claims import Claim
+from zoo.faults import SpecError, nearest
+from zoo.runs import FORMAT
+from zoo.runs import Run as Folder
+
+from .table import Mean, Metric, Row, Run, Table, number
+
+
+def comparisons(out: Path) -> list[str]:
+    """The names of the comparisons that have a folder in `out`."""
+    return sorted(path.parent.name for path in Path(out).glob("*/comparison.json"))
+
+
+def read(out: Path, name: str) -> Table:
+    """The comparison `name` of the folder `out`. Raises `SpecError` if there is none or it cannot be read."""
+    out = Path(out)
+    known = comparisons(out)
+    if name not in known:
+        have = f"it holds {', '.join(known)}" if known else "it holds none; 'zoo run FILE' makes one"
+        raise SpecError(f"no comparison '{name}' in {out}{nearest(name, known)} ({have})")
+    path = out / name / "comparison.json"
+    try:
+        return _table(out, json.loads(path.read_text("utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise SpecError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _table(out: Path, document: Mapping[str, Any]) -> Table:
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']}, and this version reads {FORMAT}")
+    metric = Metric(**document["metric"])
+    rows = []
+    for entry in document["rows"]:
+        rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
+    rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
+    known = ("baseline", "select", "test", "margin", "halving", "file", "sets")
+    given = {key: document[key] for key in known if key in document}
+    given["notes"] = tuple(document.get("notes") or ())
+    given["claims"] = tuple(map(Claim.read, document.get("claims") or ()))
+    if strange := {name for claim in given["claims"] for name in (claim.row, claim.than)} - {row.name for row in rows}:
+        raise ValueError(f"a claim is about {', '.join(sorted(strange))}, which is no row")
+    table = Table(document["name"], document["task"], metric, tuple(rows), **given)
+    known = ((row, Mean.of(table.differences(row).values()), table.agreement(row)) for row in rows)
+    return replace(table, rows=tuple(replace(row, difference=mean, match=match) for row, mean, match in known))
+
+
+def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
+    seed, id = entry["seed"], entry["id"]
+    folder = Folder(out / id)
+    try:
+        record = folder.read()
+        if not record:
+            return Run(seed, id)
+        status, reason, curve = record["status"], record.get("reason"), _curve(folder)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        return Run(seed, id, "failed", f"its folder cannot be read: {type(error).__name__}: {error}")
+    metrics, best = record.get("metrics") or {}, record.get("best") or {}
+    dev, test = _finite(best.get("dev") or metrics.get("dev")), _finite(metrics.get("test"))
+    if status == "done" and metric not in test:  # strict JSON writes a number that is not finite as null
+        status = "diverged" if metric in (metrics.get("test") or {}) else "failed"
+        reason = f"no finite {metric} on test"
+    probes = {split: _finite(values) for split, values in metrics.items() if split not in ("dev", "test")}
+    return Run(seed, id, status, reason, dev, test, probes, record, curve)
+
+
+def _curve(folder: Folder) -> tuple[tuple[int, Mapping[str, float]], ...]:
+    return tuple((point["step"], _finite(point)) for point in folder.lines() if point.get("kind") == "dev")
+
+
+def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
+    return {name: value for name, value in (values or {}).items() if number(value) is not None}
+
+
+def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row:
+    done = [run for run in runs if run.status == "done"]
+    status, reason = _status(entry.get("refused"), runs)
+    tuning = entry.get("tuning") or {}
+    if tuning.get("reason"):
+        status, reason = "failed in trials", tuning["reason"]
+    halving = entry.get("halving")
+    if halving and halving["dropped"]:
+        status, reason = _dropped(halving["rounds"][-1])
+
+    def known(part: str, name: str) -> list[Any]:
+        return [value for run in done or runs if (value := run.fact(part, name)) is not None]
+
+    def first(name: str) -> Any:
+        return next(iter(known("model", name)), None)
+
+    def mean(name: str, part: str = "train") -> float | None:
+        values = [value for value in map(number, known(part, name)) if value is not None]
+        return fmean(values) if values else None
+
+    kernel = first("kernel") or {}
+    return Row(
+        name=entry["name"],
+        differs=entry.get("differs") or {},
+        runs=runs,
+        status=status,
+        reason=reason,
+        reference=_reference(runs),
+        cell=entry.get("cell") or {},
+        match=entry.get("match"),
+        tuning=tuning or None,
+        halving=halving,
+        test=Mean.of(run.test.get(metric.name) for run in done),
+        dev=Mean.of(run.dev.get(metric.name) for run in done),
+        loss=Mean.of(run.test.get("loss") for run in done),
+        probes=_probes(done, metric.name),
+        parameters=number(first("parameters")),
+        flops_per_token=number(first("flops_per_token")),
+        kv_bytes_per_token=number(first("kv_bytes_per_token")),
+        epochs=mean("epochs"),
+        tokens_per_second=mean("tokens_per_second"),
+        train_seconds=mean("seconds"),
+        decode_tokens_per_second=mean("tokens_per_second", "decode"),
+        peak_memory_bytes=max(filter(None, map(number, known("train", "peak_memory_bytes"))), default=None),
+        factorisation=first("factorisation"),
+        kernel=(kernel.get("requested"), tuple(kernel.get("effective") or ())),
+    )
+
+
+def _dropped(last: Mapping[str, Any]) -> tuple[str, str]:
+    """After how many steps, and why."""
+    lost = ": ".join(filter(None, (last["status"], last["reason"])))
+    steps = f"{last['steps']:,} step{'' if last['steps'] == 1 else 's'}"
+    return f"dropped after {steps}", f"{ordinal(last['rank'])} of {last['of']} on dev" if last["rank"] else lost
+
+
+def ordinal(number: int) -> str:
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _probes(done: list[Run], metric: str) -> dict[str, Mean]:
+    names = dict.fromkeys(name for run in done for name in run.probes)
+    means = {name: Mean.of(run.scores(name).get(metric) for run in done) for name in names}
+    return {name: mean for name, mean in means.items() if mean}
+
+
+def _reference(runs: tuple[Run, ...]) -> bool:
+    """Whether no gradient is involved: a finished run says so of itself, another one was at least asked for it."""
+    done = [run for run in runs if run.status == "done"]
+    if done:
+        return all(run.record.get("train", 0) is None for run in done)
+    return any("reference" in (run.record.get("spec") or {}) for run in runs)
+
+
+def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None]:
+    """One phrase for all seeds of a row, and the reason of those that are not done."""
+    if refused is not None:
+        return "refused", refused
+    counts = Counter(run.outcome for run in runs)
+    reasons: dict[str, list[int]] = {}
+    for run in runs:
+        if run.reason and run.status != "done":
+            reasons.setdefault(run.reason, []).append(run.seed)
+    reason = next(iter(reasons), None)
+    if len(reasons) > 1:
+        reason = "; ".join(f"seed {', '.join(map(str, seeds))}: {text}" for text, seeds in reasons.items())
+    if len(counts) < 2:
+        return next(iter(counts), "not run"), reason
+    ordered = {"done": counts.pop("done")} | counts if "done" in counts else counts
+    return ", ".join(f"{count}/{len(runs)} {outcome}" for outcome, count in ordered.items()), reason
