@@ -52,7 +52,7 @@ def decoded(size: str, context: int) -> tuple[dict[str, list[float]], dict[str, 
     models = {name: build({"attention": how}, shape=shape).eval() for name, how in ATTENTIONS.items()}
     caches = {name: filled(model, context) for name, model in models.items()}
     times = race({name: partial(rewound, models[name], caches[name], context) for name in models}, ROUNDS)
-    return times, {name: held.growth() // ROWS for name, held in caches.items()}
+    return times, {name: held.bytes_per_token() // ROWS for name, held in caches.items()}
 
 
 @pytest.mark.parametrize("size, context", CASES)

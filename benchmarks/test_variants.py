@@ -12,8 +12,7 @@ from race import in_turns, race, show
 from zoo import SpecError, build
 from zoo.declare.library import open_library
 from zoo.declare.spec import MODEL_SLOTS
-from zoo.parts import AttentionContext, Mask, Position, Shape
-from zoo.parts.cache import Uncached
+from zoo.parts import AttentionContext, Mask, Position, Shape, Uncached
 
 pytestmark = in_turns
 

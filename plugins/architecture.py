@@ -10,8 +10,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from zoo.parts import Architecture, Cache, Grows
-from zoo.parts.generate import greedy, still
+from zoo.parts import Architecture, Cache, Grows, eval_mode, greedy
 
 
 def shift(target: Tensor, keep: Tensor | None, bos: int) -> Tensor:
@@ -56,7 +55,7 @@ class DecoderOnly(Architecture):
         self.head = parts.head()
 
     @staticmethod
-    def slots(source, target, aligned):
+    def positions_needed(source, target, aligned):
         return source + target
 
     def states(self, source, target, *, source_keep=None, target_keep=None, aligned=False, notes=None):
@@ -93,7 +92,7 @@ class EncoderOnly(Architecture):
         self.head = parts.head()
 
     @staticmethod
-    def slots(source, target, aligned):
+    def positions_needed(source, target, aligned):
         return source if aligned else source + target
 
     def states(self, source, target, *, source_keep=None, target_keep=None, aligned=False, notes=None):
@@ -122,7 +121,7 @@ class EncoderOnly(Architecture):
         if source is None:
             raise ValueError("an encoder predicts its target from a source; give it one")
         asked = torch.full((source.shape[0], n), self.shape.mask, device=source.device)
-        with still(self):
+        with eval_mode(self):
             logits = self(source, asked, source_keep=source_keep)
         return choose(logits.flatten(0, 1)).view_as(asked)
 
@@ -147,7 +146,7 @@ class EncoderDecoder(Architecture):
         self.head = parts.head()
 
     @staticmethod
-    def slots(source, target, aligned):
+    def positions_needed(source, target, aligned):
         return max(source, target)
 
     def states(self, source, target, *, source_keep=None, target_keep=None, aligned=False, notes=None):

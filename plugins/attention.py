@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Absent, Attention, AttentionContext, Divides, Grows, Kernel, OutLinear, Shape
+from zoo.parts import Attention, AttentionContext, Divides, Grows, Kernel, NoStep, OutputProjection, Shape
 
 
-def nothing() -> Absent:
+def nothing() -> NoStep:
     """No attention: the step is left out of its layer."""
-    return Absent()
+    return NoStep()
 
 
 class MultiHead(Attention):
@@ -34,7 +34,7 @@ class MultiHead(Attention):
     `ValueError` for numbers that cannot be. To change it, wrap it: `project`, `kernel` and `out` are its three steps.
     """
 
-    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
+    supports = frozenset({"rotation", "bias", "cross", "bidirectional"})
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class MultiHead(Attention):
         self.q = nn.Linear(shape.d_model, heads * width, bias="q" in biased)
         self.k = nn.Linear(shape.d_model, groups * width, bias="k" in biased)
         self.v = nn.Linear(shape.d_model, groups * width, bias="v" in biased)
-        self.out = OutLinear(heads * width, shape.d_model, bias="out" in biased)
+        self.out = OutputProjection(heads * width, shape.d_model, bias="out" in biased)
         self.q_norm, self.k_norm = (
             nn.Identity() if qk_norm == "none" else norm(dim=width if qk_norm == "head" else n * width)
             for n in (heads, groups)
@@ -88,7 +88,7 @@ class MultiHead(Attention):
         """Queries [B, H, T, K] of x, and keys and values [B, G, S, K] of all that may be seen, rotated and cached."""
         q = self.split(self.q(x), self.q_norm)
         if memory is not x:
-            return q, *ctx.cell.once(lambda: self.remember(memory))
+            return q, *ctx.cell.make_once(lambda: self.remember(memory))
         k, v = self.remember(memory)
         q, k = ctx.position.rotate(q, k, *ctx.ready)
         return q, *ctx.cell.grow(k, v)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from zoo.faults import nearest
+from zoo.parts import nearest
 from zoo.tasks import Data, Example, Splits
 
 Files = str | list[str]

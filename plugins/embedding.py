@@ -46,7 +46,7 @@ class Tokens(Embedding):
         self.norm = norm(dim=self.width) if normed else nn.Identity()
         self.up = nn.Identity() if narrow == wide else nn.Linear(narrow, wide, bias=bias)
 
-    def lift(
+    def look_up(
         self, source: Tensor, keep: Tensor | None, segments: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:  # [B, T] -> [B, T, width], [B, T]
         x = self.table(source) * self.scale
@@ -56,7 +56,7 @@ class Tokens(Embedding):
             raise ValueError("this embedding has no segments; leave them out")
         return (self.up(x) if self.early else x), keep
 
-    def settle(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
+    def finish(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
         x = self.norm(x)
         return x if self.early else self.up(x)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from zoo.parts import Absent, AttentionContext, Grows, OutLinear, Shape
+from zoo.parts import AttentionContext, Grows, NoStep, OutputProjection, Shape
 
 ACTIVATIONS = {
     "identity": lambda x: x,
@@ -28,9 +28,9 @@ Activation = Literal[tuple(ACTIVATIONS)]
 Width = Annotated[int | None, Grows("d_model", 8)]
 
 
-def nothing() -> Absent:
+def nothing() -> NoStep:
     """No step at all: the layer goes without it, and without its norm."""
-    return Absent()
+    return NoStep()
 
 
 def hidden_width(shape: Shape, d_ff: int | None, ratio: float) -> int:
@@ -56,7 +56,7 @@ class Plain(nn.Module):
         width = hidden_width(shape, d_ff, ratio)
         self.activation = activation
         self.up = nn.Linear(shape.d_model, width, bias=bias)
-        self.down = OutLinear(width, shape.d_model, bias=bias)
+        self.down = OutputProjection(width, shape.d_model, bias=bias)
 
     def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
         return self.down(ACTIVATIONS[self.activation](self.up(x)))
@@ -80,7 +80,7 @@ class Gated(nn.Module):
         self.activation = activation
         self.up = nn.Linear(shape.d_model, width, bias=bias)
         self.gate = nn.Linear(shape.d_model, width, bias=bias)
-        self.down = OutLinear(width, shape.d_model, bias=bias)
+        self.down = OutputProjection(width, shape.d_model, bias=bias)
 
     def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
         return self.down(ACTIVATIONS[self.activation](self.gate(x)) * self.up(x))
@@ -113,7 +113,7 @@ class Clamped(nn.Module):
         self.limit, self.slope = limit, slope
         self.up = nn.Linear(shape.d_model, width, bias=bias)
         self.gate = nn.Linear(shape.d_model, width, bias=bias)
-        self.down = OutLinear(width, shape.d_model, bias=bias)
+        self.down = OutputProjection(width, shape.d_model, bias=bias)
 
     def forward(self, x: Tensor, ctx: AttentionContext) -> Tensor:
         gate = self.gate(x).clamp(max=self.limit)

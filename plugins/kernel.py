@@ -76,7 +76,7 @@ class Additive(Kernel):
     """
 
     supports = Naive.supports
-    effective = "additive"
+    effective = "additive mask"
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
         super().__init__()
@@ -112,10 +112,8 @@ class Flash(Kernel):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, ctx: AttentionContext) -> Tensor:
         # SDPA counts `is_causal` from the first key, we from the last: they agree only where T = S.
         causal = ctx.mask.plain and ctx.mask.causal and ctx.bias is None and q.shape[2] == k.shape[2]
-        if ctx.bias is not None:
-            mask = ctx.additive().to(q.dtype)
-        else:
-            mask = None if causal else ctx.attention_mask()
+        added = ctx.additive_mask()
+        mask = added.to(q.dtype) if added is not None else None if causal else ctx.attention_mask()
         scale, width = ctx.scale, v.shape[-1]
         if width != q.shape[-1]:  # torch's fused kernels know one width alone; zeros change nothing
             scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -197,8 +195,8 @@ def look(rows: slice, keys: slice, behind: int, ctx: AttentionContext) -> Tensor
         return see if see is None else see[..., rows, keys]
     if keys.stop <= behind + rows.start + 1:
         return None
-    slot = torch.arange(keys.start, keys.stop, device=ctx.k_at.device)
-    return torch.arange(behind + rows.start, behind + rows.stop, device=slot.device)[:, None] >= slot
+    index = torch.arange(keys.start, keys.stop, device=ctx.k_at.device)
+    return torch.arange(behind + rows.start, behind + rows.stop, device=index.device)[:, None] >= index
 
 
 def auto(n_heads: int, head_dim: int, needs: Sequence[str]) -> Kernel:

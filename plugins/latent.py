@@ -13,7 +13,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Attention, AttentionContext, Grows, Kernel, OutLinear, Shape
+from zoo.parts import Attention, AttentionContext, Grows, Kernel, OutputProjection, Shape
 
 HeadWidth = Annotated[int | None, Grows("head_width")]
 
@@ -30,7 +30,7 @@ class Latent(Attention):
     `dropout` acts on the weights while training. Raises `ValueError` for numbers that cannot be.
     """
 
-    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
+    supports = frozenset({"rotation", "bias", "cross", "bidirectional"})
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Latent(Attention):
         self.kv_norm = norm(dim=rank)
         self.kv_up = nn.Linear(rank, heads * (nope + value), bias=False)
         self.k_rope = nn.Linear(shape.d_model, rope, bias=bias)
-        self.out = OutLinear(heads * value, shape.d_model, bias=bias)
+        self.out = OutputProjection(heads * value, shape.d_model, bias=bias)
         self.kernel = kernel(n_heads=heads, head_dim=nope + rope, needs=("dropout",) if dropout else ())
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
@@ -81,7 +81,7 @@ class Latent(Attention):
         nope, rope, _ = self.widths
         q = split(self.q(x) if self.direct else self.q_up(self.q_norm(self.q_down(x))), self.heads)
         if memory is not x:
-            return q, *ctx.cell.once(lambda: self.shrink(memory))
+            return q, *ctx.cell.make_once(lambda: self.shrink(memory))
         latent, k = self.shrink(memory)
         q_nope, q_rope = q.split([nope, rope], -1)
         q_rope, k = ctx.position.rotate(q_rope, k, *ctx.ready)

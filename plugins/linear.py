@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.parts import Attention, AttentionContext, OutLinear, Shape
+from zoo.parts import Attention, AttentionContext, OutputProjection, Shape
 
 
 class LinearAttention(Attention):
@@ -29,12 +29,12 @@ class LinearAttention(Attention):
         self.n_heads, self.chunk = shape.n_heads, chunk
         inner = shape.n_heads * shape.head_width
         self.q, self.k, self.v = (nn.Linear(shape.d_model, inner, bias=False) for _ in range(3))
-        self.out = OutLinear(inner, shape.d_model, bias=False)
+        self.out = OutputProjection(inner, shape.d_model, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
         q = self.split(self.q(x), feature=True)
         if memory is not x:
-            (total,) = ctx.cell.once(lambda: (summed(*self.remember(memory, ctx.mask.keep)),))
+            (total,) = ctx.cell.make_once(lambda: (summed(*self.remember(memory, ctx.mask.keep)),))
             sums = q @ total
         elif ctx.mask.causal:
             sums, *state = scan(q, *self.remember(x, ctx.new_keep), ctx.cell.recall(), self.chunk)

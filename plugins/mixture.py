@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Absent, AttentionContext, Part, Shape
+from zoo.parts import AttentionContext, NoStep, Part, Shape
 
 Step = Annotated[Any, Part("ffn")]
 
@@ -93,7 +93,7 @@ class Mixture(nn.Module):
         self.register_buffer("correction", None if correct is None else torch.zeros(experts))
         self.experts = nn.ModuleList(expert() for _ in range(experts))
         self.shared = None if shared is None else shared()
-        if any(isinstance(m, Absent) for m in (*self.experts, self.shared)):
+        if any(isinstance(m, NoStep) for m in (*self.experts, self.shared)):
             raise ValueError("an expert cannot be left out; shared: null is a mixture without a shared step")
         self.auxiliary_loss = LoadBalance(experts, top, balance)
 

@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import register_flop_formula
 
-from zoo.parts import Attention, AttentionContext, OutLinear, Place, Shape
-from zoo.parts.cache import Uncached
+from zoo.parts import Attention, AttentionContext, OutputProjection, Place, Shape, Uncached
 
 State = tuple[Tensor, ...]
 
 
 def real_first(keep: Tensor) -> Tensor:
-    """The slots of each row of `keep` [B, T] in the order that brings its real tokens before its pads."""
+    """The indices of each row of `keep` [B, T] in the order that brings its real tokens before its pads."""
     return (~keep).to(torch.uint8).argsort(dim=1, stable=True)
 
 
@@ -167,7 +166,7 @@ class Recurrent(Attention):
             raise ValueError(f"width is {width}; it should be at least 1")
         width = width or shape.d_model
         self.cells = nn.ModuleList(CELLS[cell](shape.d_model, width) for _ in range(1 if layer.causal else 2))
-        self.out = OutLinear(len(self.cells) * width, shape.d_model, bias=False)
+        self.out = OutputProjection(len(self.cells) * width, shape.d_model, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
         keep, ends = ctx.new_keep, not isinstance(ctx.cell, Uncached)

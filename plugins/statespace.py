@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.parts import Attention, AttentionContext, OutLinear, Shape
+from zoo.parts import Attention, AttentionContext, OutputProjection, Shape
 
 from .recurrent import real_first, take
 
@@ -90,7 +90,7 @@ class Mamba(Attention):
         self.dt_bias = nn.Parameter(steps + torch.log(-torch.expm1(-steps)))  # softplus of it is `steps`
         self.log_decay = nn.Parameter(torch.arange(1.0, d_state + 1).log().repeat(inner, 1))
         self.skip = nn.Parameter(torch.ones(inner))
-        self.out = OutLinear(inner, shape.d_model, bias=False)
+        self.out = OutputProjection(inner, shape.d_model, bias=False)
 
     def forward(self, x: Tensor, memory: Tensor, ctx: AttentionContext) -> Tensor:
         if not x.shape[1]:  # nothing to convolve

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from zoo.declare.shape import IDS
-from zoo.declare.signature import FilePath
+from zoo.parts import IDS, FilePath
 from zoo.tasks import SPECIALS, Tokenizer
 
 

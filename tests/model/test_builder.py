@@ -19,7 +19,7 @@ from zoo import SpecError, Variant
 from zoo.cli import main
 from zoo.declare import yaml
 from zoo.model.cost import flops_per_token
-from zoo.parts import Attention, AttentionContext, OutLinear, Part, Shape
+from zoo.parts import Attention, AttentionContext, OutputProjection, Part, Shape
 from zoo.testing import check_model
 from zoo.testing.model_case import perturb
 from zoo_plugins.ffn import Gated, Plain
@@ -131,7 +131,7 @@ REFUSED = {
     "kernel 'flash': it does not support softcap, which is needed here; use 'additive', 'naive' or 'tiled'": (
         {"attention": {"name": "mha", "softcap": 2.0}, "kernel": "flash"}, {}
     ),
-    "it does not support rotate, which position 'rope' needs": ({"attention": "none", "position": "rope"}, {}),
+    "it does not support rotation, which position 'rope' needs": ({"attention": "none", "position": "rope"}, {}),
     "write 'cross:' with": ({"architecture": "encoder-decoder", "attention": "none"}, {}),
     "give head_dim in the shape": ({"position": "rope", "attention": {"name": "mha", "head_dim": 8}}, {}),
     "shape has no option 'd_modle'; did you mean 'd_model'?": ({}, {"d_modle": 24}),
@@ -261,7 +261,7 @@ class Narrow(nn.Module):
 class SideBySide(Attention):
     """The sum of two attentions, each with a cell of its own."""
 
-    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
+    supports = frozenset({"rotation", "bias", "cross", "bidirectional"})
 
     def __init__(
         self, *, one: Annotated[Any, Part("attention")] = "mha", other: Annotated[Any, Part("attention")] = "mqa"
@@ -277,7 +277,7 @@ class SideBySide(Attention):
 class Tilted(Attention):
     """An inner attention with one more bias, a learned slope per head of this layer."""
 
-    supports = frozenset({"rotate", "bias", "cross", "bidirectional"})
+    supports = frozenset({"rotation", "bias", "cross", "bidirectional"})
 
     def __init__(self, shape: Shape, *, inner: Annotated[Any, Part("attention")] = "mha"):
         super().__init__()
@@ -335,7 +335,7 @@ def test_an_inner_part_gets_what_its_owner_changed():
 def test_the_inner_output_projection_starts_small_too():
     model = zoo.build({"ffn": "doubled"}, shape={**SHAPE, "d_model": 96, "n_layers": 8}, registry=OWN)
     inner = model.decoder.layers[0].ffn.inner
-    assert isinstance(inner.down, OutLinear)
+    assert isinstance(inner.down, OutputProjection)
     assert inner.down.weight.std().item() == pytest.approx(384**-0.5 / 16**0.5, rel=0.05)
 
 
@@ -355,7 +355,7 @@ def test_a_mixer_that_looks_back_only_cannot_serve_an_encoder():
         built({"architecture": "encoder-decoder", "attention": "forwards", "position": "rope"}, registry=OWN)
     said = [str(fault) for fault in refusal.value.faults]
     lacks = [text.partition("it does not support ")[2].split()[0].strip(";,") for text in said]
-    assert lacks == ["bidirectional", "rotate", "cross"]
+    assert lacks == ["bidirectional", "rotation", "cross"]
     one_each = {"encoder": "mha", "decoder": "forwards"}
     model = built({"architecture": "encoder-decoder", "attention": one_each, "cross": "mha"}, registry=OWN)
     assert model.decoder.layers[0].attention.causal

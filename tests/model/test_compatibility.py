@@ -41,7 +41,7 @@ def test_every_pair_that_refuses_and_no_other():
         *(("attention:none", f"kernel:{kernel}") for kernel in FEW["kernel"]),
     }
     assert found["position:rope", "attention:none"] == (
-        "attention 'none': it does not support rotate, which position 'rope' needs; use 'none' or 'sinusoidal'"
+        "attention 'none': it does not support rotation, which position 'rope' needs; use 'none' or 'sinusoidal'"
     )
     assert "use 'decoder-only'" in found["architecture:encoder-only", "task:language-modeling"]
 

@@ -15,8 +15,7 @@ from zoo import SpecError, build
 from zoo.declare import signature
 from zoo.declare.yaml import load
 from zoo.model.stack import Layer, Stack
-from zoo.parts import Absent, Kernel, Shape
-from zoo.parts import doors as opened
+from zoo.parts import Kernel, NoStep, Shape, required_support
 from zoo.registry import discover
 from zoo.testing import CHECKS, SHAPES, ModelCase, check_model
 from zoo.testing.model_case import compute_gradients, compute_mean_nll
@@ -56,11 +55,11 @@ def supports(slot: str, name: str) -> frozenset:
     found = layer(slot, name)[1]
     if slot == "kernel":
         return next(m for m in found.modules() if isinstance(m, Kernel)).supports
-    return getattr(found, "attention", Absent()).supports
+    return getattr(found, "attention", NoStep()).supports
 
 
-def doors(position: str) -> frozenset:
-    return opened(type(layer("position", position)[0].positions[0])) - {"embed"}
+def needs(position: str) -> frozenset:
+    return required_support(type(layer("position", position)[0].positions[0]))
 
 
 @cache
@@ -87,7 +86,7 @@ def reasons(row: dict) -> list[str]:
         row.get, ("architecture", "position", "attention", "kernel", "shape")
     )
     found = []
-    if attention and position and (lacking := doors(position) - supports("attention", attention)):
+    if attention and position and (lacking := needs(position) - supports("attention", attention)):
         what = " and ".join(sorted(lacking))
         found.append(f"attention '{attention}': it does not support {what}, which position '{position}'")
     if attention and architecture:
@@ -98,11 +97,11 @@ def reasons(row: dict) -> list[str]:
             found.append(f"attention '{attention}': it does not support bidirectional, which the encoder of")
     if attention and kernel and not takes_a_kernel(attention):
         found.append(f"kernel '{kernel}': no attention of this model asks for a kernel")
-    if kernel and position and doors(position) & ({"bias"} - supports("kernel", kernel)):
+    if kernel and position and needs(position) & ({"bias"} - supports("kernel", kernel)):
         found.append(f"kernel '{kernel}': it does not support bias")
     if kernel and architecture and crosses(architecture) and "cross" not in supports("kernel", kernel):
         found.append(f"kernel '{kernel}': it does not support cross")
-    if shape and position and "rotate" in doors(position) and Shape(**SHAPES[shape]).head_width % 2:
+    if shape and position and "rotation" in needs(position) and Shape(**SHAPES[shape]).head_width % 2:
         found.append("only pairs can be rotated")
     return found
 

@@ -7,7 +7,7 @@ import torch
 
 import zoo
 from zoo.model.cost import flops_per_token, pairs
-from zoo.parts.context import Mask
+from zoo.parts import Mask
 
 D, H, L, T, V, F = 32, 4, 2, 12, 50, 64
 SHAPE = {"d_model": D, "n_heads": H, "n_layers": L, "max_len": T, "vocab_size": V, "d_ff": F}

@@ -11,8 +11,7 @@ from support.contexts import context, keep
 from support.models import built
 from torch import nn
 
-from zoo.parts import Absent, Kernel, OutLinear, Position, Shape
-from zoo.parts.cache import Cache, Cell
+from zoo.parts import Cache, Cell, Kernel, NoStep, OutputProjection, Position, Shape
 from zoo_plugins.attention import MultiHead, nothing
 from zoo_plugins.kernel import Flash, Naive, Tiled
 from zoo_plugins.position import Rope
@@ -169,7 +168,7 @@ def test_names_of_the_weights():
     linears = [f"{name}.{kind}" for name in ("q", "k", "v", "out") for kind in ("weight", "bias")]
     norms = [f"{name}.{kind}" for name in ("q_norm", "k_norm") for kind in ("weight", "bias")]
     assert sorted(n for n, _ in full.named_parameters()) == sorted([*linears, *norms, "sink"])
-    assert isinstance(full.out, OutLinear)
+    assert isinstance(full.out, OutputProjection)
     assert [n for n, _ in multi_head().named_parameters()] == ["q.weight", "k.weight", "v.weight", "out.weight"]
 
 
@@ -331,4 +330,4 @@ def test_a_long_text_is_read_on_through_windows_and_global_layers():
 
 
 def test_nothing_is_a_step_that_is_left_out():
-    assert isinstance(nothing(), Absent)
+    assert isinstance(nothing(), NoStep)

@@ -28,14 +28,14 @@ def made(shape: Shape, **options) -> Tokens:
 
 def test_a_kind_is_added_to_the_scaled_vector():
     embedding = made(NARROW, segments=2)
-    x, _ = embedding.lift(IDS, None, KINDS)
+    x, _ = embedding.look_up(IDS, None, KINDS)
     assert_close(x[0, 1], 2 * embedding.table.weight[0] + embedding.segments.weight[1])
     assert_close(x[1, 1], 2 * embedding.table.weight[1] + embedding.segments.weight[0])
 
 
 def test_all_tokens_are_of_the_first_kind_where_nobody_says():
     embedding = made(PLAIN, segments=2)
-    assert torch.equal(embedding.lift(IDS, None, None)[0], embedding.lift(IDS, None, torch.zeros_like(IDS))[0])
+    assert torch.equal(embedding.look_up(IDS, None, None)[0], embedding.look_up(IDS, None, torch.zeros_like(IDS))[0])
     assert made(PLAIN).segments is None
 
 
@@ -49,10 +49,10 @@ def test_where_positions_and_norm_stand(positions, width):
     embedding = made(NARROW, scale=False, normed=True, positions=positions, bias=True)
     assert embedding.width == width and embedding.norm.weight.shape == (width,)
     place = torch.randn(1, 3, width)
-    x, _ = embedding.lift(IDS, None, None)
+    x, _ = embedding.look_up(IDS, None, None)
     rows, up, norm = embedding.table(IDS), embedding.up, embedding.norm
     right = norm(up(rows) + place) if positions == "wide" else up(norm(rows + place))
-    assert_close(embedding.settle(x + place), right)
+    assert_close(embedding.finish(x + place), right)
 
 
 def test_the_way_up_has_a_bias_if_asked():
@@ -99,5 +99,5 @@ def test_held_to_transformers(kind, shape):
     ours.segments.weight.data = theirs.token_type_embeddings.weight.data
     ours.norm.load_state_dict(theirs.LayerNorm.state_dict())
     ours.up.load_state_dict(above.state_dict())
-    x, _ = ours.lift(IDS, None, KINDS)
-    assert_close(ours.settle(x + positions(theirs)), above(theirs(IDS, KINDS)))
+    x, _ = ours.look_up(IDS, None, KINDS)
+    assert_close(ours.finish(x + positions(theirs)), above(theirs(IDS, KINDS)))

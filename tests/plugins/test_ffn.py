@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from zoo import build
 from zoo.declare.shape import Shape
-from zoo.parts import Absent, OutLinear
+from zoo.parts import NoStep, OutputProjection
 from zoo_plugins.ffn import ACTIVATIONS, Gated, Plain, hidden_width, nothing
 
 SHAPE = Shape(d_model=12, n_heads=3)
@@ -78,8 +78,8 @@ def test_parameters():
         "up.weight": (32, 12), "gate.weight": (32, 12), "down.weight": (12, 32),
         "up.bias": (32,), "gate.bias": (32,), "down.bias": (12,),
     }  # fmt: skip
-    assert isinstance(plain.down, OutLinear) and isinstance(gated.down, OutLinear)
-    assert not isinstance(plain.up, OutLinear) and not isinstance(gated.gate, OutLinear)
+    assert isinstance(plain.down, OutputProjection) and isinstance(gated.down, OutputProjection)
+    assert not isinstance(plain.up, OutputProjection) and not isinstance(gated.gate, OutputProjection)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_repr_names_the_activation():
 
 
 def test_nothing_is_absent():
-    assert isinstance(nothing(), Absent)
+    assert isinstance(nothing(), NoStep)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

@@ -35,7 +35,7 @@ def test_embedded_ids_are_scaled_by_the_root_of_their_width(shape, scale):
     rows = table(shape)
     made = Tokens(shape, rows, layer_norm, scale=scale)
     keep = torch.tensor([[True, True, False], [True, True, True]])
-    x, kept = made.lift(IDS, keep, None)
+    x, kept = made.look_up(IDS, keep, None)
     assert kept is keep
     assert made.width == x.shape[-1] == {PLAIN: 6, NARROW: 4}[shape]
     torch.testing.assert_close(x[0, 2], rows.weight[10] * (math.sqrt(made.width) if scale else 1))
@@ -43,13 +43,13 @@ def test_embedded_ids_are_scaled_by_the_root_of_their_width(shape, scale):
 
 def test_a_plain_embedding_settles_as_it_is():
     x = torch.randn(2, 3, 6)
-    assert Tokens(PLAIN, table(PLAIN), layer_norm).settle(x) is x
+    assert Tokens(PLAIN, table(PLAIN), layer_norm).finish(x) is x
 
 
 def test_norm_comes_before_the_way_up_and_has_the_narrow_width():
     made, x = Tokens(NARROW, table(NARROW), layer_norm, normed=True), torch.randn(2, 3, 4)
     normed = (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, correction=0, keepdim=True) + 1e-5) + 0.5
-    torch.testing.assert_close(made.settle(x), normed @ made.up.weight.T)
+    torch.testing.assert_close(made.finish(x), normed @ made.up.weight.T)
     assert made.up.bias is None and made.up.weight.shape == (6, 4)
 
 
@@ -61,7 +61,7 @@ def test_names_of_the_embeddings_weights():
 
 def test_segments_are_not_ignored_in_silence():
     with pytest.raises(ValueError, match="has no segments"):
-        Tokens(PLAIN, table(PLAIN), layer_norm).lift(IDS, None, IDS)
+        Tokens(PLAIN, table(PLAIN), layer_norm).look_up(IDS, None, IDS)
 
 
 def test_tied_logits_are_products_with_the_tables_rows():
@@ -77,7 +77,7 @@ def test_both_ends_pull_at_a_tied_table():
     rows = table(PLAIN)
     ends = nn.ModuleList([Tokens(PLAIN, rows, layer_norm), Logits(PLAIN, rows)])
     assert sum(p.numel() for p in ends.parameters()) == 11 * 6
-    x, _ = ends[0].lift(IDS[:, :1], None, None)
+    x, _ = ends[0].look_up(IDS[:, :1], None, None)
     ends[1](x).sum().backward()
     # Row 3 was read once and row 1 once; every row was scored against the sum of both inputs.
     root, total = math.sqrt(6), rows.weight.detach().sum(0)

@@ -10,8 +10,7 @@ from torch.testing import assert_close
 
 from zoo import build
 from zoo.model import cost
-from zoo.parts import OutLinear, Shape
-from zoo.parts.cache import Cell
+from zoo.parts import Cell, OutputProjection, Shape
 from zoo_plugins.kernel import Flash, Naive, Tiled
 from zoo_plugins.latent import Latent
 from zoo_plugins.norm import RMSNorm
@@ -160,7 +159,7 @@ def test_a_source_is_read_once():
 def test_widths_follow_the_head_where_none_is_given():
     ours = latent()
     assert ours.widths == (6, 6, 6) and ours.kv_down.out_features == 24
-    assert isinstance(ours.out, OutLinear)
+    assert isinstance(ours.out, OutputProjection)
 
 
 def test_names_of_the_weights():

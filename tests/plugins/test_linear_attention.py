@@ -11,8 +11,7 @@ from torch.testing import assert_close
 import zoo
 import zoo_plugins.linear
 from zoo import SpecError
-from zoo.parts import Shape
-from zoo.parts.cache import Cell
+from zoo.parts import Cell, Shape
 from zoo.testing import CHECKS, ModelCase
 from zoo.testing.model_case import perturb
 from zoo_plugins.linear import LinearAttention
@@ -101,7 +100,7 @@ def test_its_cost_grows_with_the_length_not_with_its_square():
 
 
 def test_where_it_cannot_serve():
-    for position, lacks in (("rope", "rotate"), ("alibi", "bias")):
+    for position, lacks in (("rope", "rotation"), ("alibi", "bias")):
         with pytest.raises(SpecError, match=f"attention 'linear': it does not support {lacks}"):
             zoo.build({"attention": "linear", "position": position}, shape="quick")
     with pytest.raises(SpecError, match="chunk is 0; it should be at least 1"):

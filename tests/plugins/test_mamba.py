@@ -13,8 +13,7 @@ from torch.testing import assert_close
 import zoo
 from zoo import SpecError
 from zoo.model.cost import flops
-from zoo.parts import Shape
-from zoo.parts.cache import Cell, Uncached
+from zoo.parts import Cell, Shape, Uncached
 from zoo.testing import CHECKS, ModelCase
 from zoo.testing.model_case import perturb
 from zoo_plugins import statespace
@@ -158,7 +157,7 @@ def test_where_it_cannot_serve():
     said = "it does not support bidirectional, which the encoder of architecture 'encoder-only' needs"
     with pytest.raises(SpecError, match=said):
         zoo.build({"attention": "mamba", "architecture": "encoder-only"}, shape="quick")
-    with pytest.raises(SpecError, match="attention 'mamba': it does not support rotate"):
+    with pytest.raises(SpecError, match="attention 'mamba': it does not support rotation"):
         zoo.build({"attention": "mamba", "position": "rope"}, shape="quick")
     for name in ("d_state", "d_conv", "expand", "dt_rank"):
         with pytest.raises(SpecError, match=f"{name} is 0; it should be at least 1"):

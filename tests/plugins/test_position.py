@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from zoo.declare.shape import Shape
-from zoo.parts import doors
+from zoo.parts import required_support
 from zoo_plugins.position import (
     Alibi,
     Learned,
@@ -72,7 +72,7 @@ class TestNone:
     def test_opens_nothing(self):
         x = torch.randn(2, 5, 24)
         none = NoPosition(WIDE)
-        assert doors(NoPosition) == frozenset() and none.limit is None
+        assert required_support(NoPosition) == frozenset() and none.limit is None
         assert none.embed(x, at(0, 1, 2, 3, 4)) is x and none.bias(at(0), at(0), True) is None
         assert list(none.parameters()) == []
 

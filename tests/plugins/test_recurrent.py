@@ -13,9 +13,8 @@ from torch.testing import assert_close
 import zoo
 from zoo import SpecError
 from zoo.model.cost import flops, kv_bytes_per_token
-from zoo.parts import Place, Shape
-from zoo.parts.cache import Cell as Memory
-from zoo.parts.cache import Uncached
+from zoo.parts import Cell as Memory
+from zoo.parts import Place, Shape, Uncached
 from zoo.testing import CHECKS, ModelCase
 from zoo.testing.model_case import perturb
 from zoo_plugins import recurrent
@@ -139,7 +138,7 @@ def test_only_a_stack_that_is_not_causal_reads_backwards():
 
 REFUSED = {
     "width is 0; it should be at least 1": {"attention": {"name": "rnn", "width": 0}},
-    "attention 'lstm': it does not support rotate": {"attention": "lstm", "position": "rope"},
+    "attention 'lstm': it does not support rotation": {"attention": "lstm", "position": "rope"},
     "attention 'gru': it does not support bias": {"attention": "gru", "position": "alibi"},
     "attention 'gru': it does not support cross; write 'cross:' with": {
         "attention": "gru", "architecture": "encoder-decoder"

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from zoo.parts.cache import Cell
-from zoo.parts.context import AttentionContext
+from zoo.parts import AttentionContext, Cell
 from zoo.tasks import Splits
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from zoo.parts import AttentionContext, Mask, Position, Shape
-from zoo.parts.cache import Uncached
+from zoo.parts import AttentionContext, Mask, Position, Shape, Uncached
 
 NOWHERE = Position(Shape())
 

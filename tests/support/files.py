@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 import zoo
-from zoo.parts import Absent, Part, Position
+from zoo.parts import NoStep, Part, Position
 from torch import nn
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 import zoo.interop.tensor_names
 import zoo.model.stack
-import zoo.parts.generate
+import zoo.parts.contracts
 import zoo.train.metrics
 import zoo_plugins.architecture
 import zoo_plugins.data
@@ -28,8 +28,7 @@ from support import bugs as by
 from zoo.declare.spec import PartSpec
 from zoo.interop.family import Family
 from zoo.model.stack import Stack
-from zoo.parts.cache import Cache, Cell
-from zoo.parts.context import Mask
+from zoo.parts import Cache, Cell, Mask
 from zoo.tasks import Tokenizer
 from zoo.testing import ModelCase, Subject
 from zoo.testing.suites import load_suite
@@ -106,7 +105,7 @@ BUGS = {
     "norm-over-time": Bug("norm", "future", CENTRED, LayerNorm, "forward",
                           by.before(lambda x: x - x.mean(1, keepdim=True)),
                           "Statistics are taken over the tokens too."),
-    "neighbours-embedded": Bug("embedding", "future", DECODER, Tokens, "settle",
+    "neighbours-embedded": Bug("embedding", "future", DECODER, Tokens, "finish",
                                by.before(lambda x: x + 0.1 * x.roll(-1, 1)),
                                "An embedding that is smoothed with the token that follows."),
     "experts-choose": Bug("mixture", "rows", MIXED, Mixture, "choose", by.experts_choose,
@@ -186,9 +185,9 @@ BUGS = {
     "logits-too-large": Bug("head", "untrained", DECODER, Logits, "forward", by.after(lambda logits: 50 * logits),
                             "An untrained model is far from ln V."),
     # writing
-    "pads-of-the-prefix-are-read": Bug("generation", "generation", DECODER, zoo.parts.generate, "generate",
+    "pads-of-the-prefix-are-read": Bug("generation", "generation", DECODER, zoo.parts.contracts, "generate",
                                        by.without("prefix_keep"), "The pads of a prompt are read as text."),
-    "nothing-ends-a-row": Bug("generation", "generation", DECODER, zoo.parts.generate, "generate", by.without("stop"),
+    "nothing-ends-a-row": Bug("generation", "generation", DECODER, zoo.parts.contracts, "generate", by.without("stop"),
                               "A row goes on after the token that ends it.", "h-transformer-1d#9"),
     # options and compilation
     "graph-broken": Bug("norm", "compiles", "norm:rmsnorm", RMSNorm, "forward",

@@ -24,8 +24,7 @@ from zoo import Variant
 from zoo.cli import main
 from zoo.cli.check import FORMATS, display
 from zoo.declare.signature import Field, choices
-from zoo.parts import Part
-from zoo.parts.cache import Cell
+from zoo.parts import Cell, Part
 from zoo.registry import discover
 from zoo.testing import SHAPES, ModelCase, Subject, check_variant, conformance, examine, report
 from zoo.testing.harness import FAILED, PASSED, SKIPPED, Result, Suite

@@ -11,7 +11,7 @@ from support.catalogue import offered
 from torch import nn
 
 from zoo import SpecError, Variant
-from zoo.parts import Attention, OutLinear, Shape
+from zoo.parts import Attention, OutputProjection, Shape
 from zoo.testing import CHECKS, check_variant
 from zoo.testing.suites import SUITES, load_suite
 
@@ -44,7 +44,7 @@ class RunningMean(Attention):
         super().__init__()
         self.counts_pads = counts_pads
         self.v = nn.Linear(shape.d_model, shape.d_model, bias=False)
-        self.out = OutLinear(shape.d_model, shape.d_model, bias=False)
+        self.out = OutputProjection(shape.d_model, shape.d_model, bias=False)
 
     def forward(self, x, memory, ctx):
         real = torch.ones_like(x[..., :1])

@@ -15,7 +15,7 @@ from zoo.declare.library import open_library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node, PartSpec
 from zoo.faults import Fault, SpecError
-from zoo.parts import Absent, Architecture, OutLinear, Place, Position, doors
+from zoo.parts import Architecture, NoStep, OutputProjection, Place, Position, required_support
 
 from .stack import Layer, Stack
 from .weights import begin
@@ -139,14 +139,14 @@ def fit(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
             f"{others(registry, chosen, 'autoregressive', True)}"
         )
     faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
-    slots = kind.slots(task.source_len, task.target_len, task.aligned)
+    needed = kind.positions_needed(task.source_len, task.target_len, task.aligned)
     for position in model.slots["position"].parts():
         with torch.device("meta"):
             limit = bind(position, {"shape": shape}).limit
-        if limit is not None and limit < slots:
+        if limit is not None and limit < needed:
             faults.append(
                 position.fault(
-                    f"it has {limit} positions, and task '{part.name}' needs {slots} of {name}; "
+                    f"it has {limit} positions, and task '{part.name}' needs {needed} of {name}; "
                     f"raise max_len or shorten the task"
                 )
             )
@@ -254,7 +254,7 @@ class Builder:
     def head(self) -> nn.Module:
         stack = self.stacks[-1] if self.stacks else "decoder"
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(stack, 0)}
-        return self.attempt(self.part("head", stack), given, self.inner(given)) or Absent()
+        return self.attempt(self.part("head", stack), given, self.inner(given)) or NoStep()
 
     def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
         self.stacks.append(name)
@@ -272,7 +272,7 @@ class Builder:
         for i in range(min(self.spec.share or depth, depth)):
             layers.append(self.layer(Place(name, i, depths, causal), positions[entries.index(i)], cross))
         if len(self.faults) > before:
-            return Absent()
+            return NoStep()
         last = layers[(depth - 1) % len(layers)]
         final = last.residual.final(self.norm(name, depth - 1))
         position_of = [used.index(entries.index(i)) for i in range(depth)]
@@ -284,7 +284,7 @@ class Builder:
             steps["cross"] = self.mixer("cross", place, Position(self.shape))
         given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place}
         steps["ffn"] = self.attempt(self.part("ffn", place.stack, place.index), given, self.inner(given))
-        steps = {name: step for name, step in steps.items() if not isinstance(step, Absent)}
+        steps = {name: step for name, step in steps.items() if not isinstance(step, NoStep)}
         given = {**given, "n_steps": len(steps)}
         residual = self.attempt(self.part("residual", place.stack, place.index), given, self.inner(given))
         if residual is None or None in steps.values():
@@ -300,16 +300,16 @@ class Builder:
         """The attention of one step of one layer, with its needs compared to what it supports."""
         slot = step if step in self.spec.slots else "attention"
         part = self.part(slot, place.stack, place.index)
-        opened = frozenset() if position is None else doors(type(position)) - {"embed"}
-        needs = opened | ({"cross"} if step == "cross" else set() if place.causal else {"bidirectional"})
+        asked = frozenset() if position is None else required_support(type(position))
+        needs = asked | ({"cross"} if step == "cross" else set() if place.causal else {"bidirectional"})
         self.asked.add(slot)
-        learned = position is not None and "bias" in opened and any(True for _ in position.parameters())
+        learned = position is not None and "bias" in asked and any(True for _ in position.parameters())
 
         def kernel(*, n_heads: int, head_dim: int, needs: tuple[str, ...] = (), chosen: PartSpec | None = None):
             if chosen is None:
                 self.asked.add("kernel")
                 chosen = self.part("kernel", place.stack, place.index)
-            all_needs = frozenset(needs) | ({"bias"} & opened) | ({"cross"} if step == "cross" else set())
+            all_needs = frozenset(needs) | ({"bias"} & asked) | ({"cross"} if step == "cross" else set())
             slow = {"learned-bias"} if learned else set()
             given = {"n_heads": n_heads, "head_dim": head_dim, "needs": all_needs | slow}
             made = bind(chosen, given)
@@ -345,7 +345,7 @@ class Builder:
             found.append(f"it does not support bidirectional, which {whose} needs; use {names}")
         if closed := sorted(lacking - {"cross", "bidirectional"}):
             position = self.part("position", place.stack, place.index)
-            names = able(self.registry, "position", lambda target: doors(target) - {"embed"} <= supports)
+            names = able(self.registry, "position", lambda target: required_support(target) <= supports)
             what = " and ".join(closed)
             found.append(f"it does not support {what}, which position '{position.name}' needs; use {names}")
         return [part.fault(text) for text in found]
@@ -364,7 +364,7 @@ def initialise(model: nn.Module, seed: int) -> None:
         module: layer.residual.gain or (2 * stack.depth) ** -0.5
         for stack in model.modules() if isinstance(stack, Stack)
         for layer in stack.layers
-        for module in layer.modules() if isinstance(module, OutLinear)
+        for module in layer.modules() if isinstance(module, OutputProjection)
     }  # fmt: skip
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding):

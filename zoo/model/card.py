@@ -16,7 +16,7 @@ from zoo.declare.library import Library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
-from zoo.parts import Architecture, Kernel, OutLinear
+from zoo.parts import Architecture, Kernel, OutputProjection
 
 from .builder import bare, told
 from .cost import flops_per_token, rows, started
@@ -100,7 +100,9 @@ def card(library: Library, name: str, shape: Any = None, context: int | None = N
     except ValueError as error:
         raise SpecError([spec.node.fault(str(error))]) from error
     steps = [layer.ffn for stack in stacks for layer in stack.layers if "ffn" in layer.steps]
-    widths = tuple(dict.fromkeys(m.in_features for step in steps for m in step.modules() if isinstance(m, OutLinear)))
+    widths = tuple(
+        dict.fromkeys(m.in_features for step in steps for m in step.modules() if isinstance(m, OutputProjection))
+    )
     kernels = tuple(sorted({m.effective for m in model.modules() if isinstance(m, Kernel)}))
     parameters = by_part(model)
     try:
@@ -116,7 +118,7 @@ def kv_bytes(model: Architecture, task) -> tuple[int | None, int | None]:
     if not model.autoregressive:
         return None, None
     cache = started(model, *rows(task, 1), room=task.target_len)
-    return cache.growth(), cache.nbytes()
+    return cache.bytes_per_token(), cache.nbytes()
 
 
 def by_part(model: Architecture) -> dict[str, int]:

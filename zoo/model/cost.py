@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from zoo.parts import Architecture, Cache, Kernel
-from zoo.parts.context import AttentionContext, Mask
+from zoo.parts import Architecture, AttentionContext, Cache, Kernel, Mask
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def pairs(mask: Mask, queries: int, keys: int) -> int:
 
 
 def kv_bytes_per_token(model: Architecture, task) -> int | None:
-    return started(model, *rows(task, 1), room=1).growth() if model.autoregressive else None
+    return started(model, *rows(task, 1), room=1).bytes_per_token() if model.autoregressive else None
 
 
 def cache_bytes(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> int:

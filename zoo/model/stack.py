@@ -11,15 +11,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import Embedding, Position, Residual, Shape
-from zoo.parts.cache import Cache, Uncached
-from zoo.parts.context import AttentionContext, Mask
+from zoo.parts import AttentionContext, Cache, Embedding, Mask, Position, Residual, Shape, Uncached
 
 NO_CELL = Uncached()
 
 
 def count(ids: Tensor, keep: Tensor | None, seen: Tensor | int = 0) -> Tensor:
-    """Positions [1 or B, T] of the slots of `ids` [B, T, ...]: the number of real tokens before each."""
+    """Positions [1 or B, T] of `ids` [B, T, ...]: the number of real tokens before each."""
     if keep is None:
         return torch.arange(ids.shape[1], device=ids.device)[None] + seen
     return (keep.cumsum(1) - 1).clamp_min(0) + seen
@@ -100,12 +98,12 @@ class Stack(nn.Module):
         notes: list | None = None,
     ) -> Tensor:
         """ids [B, T] (keep [B, T] True = real), memory [B, S, D] -> states [B, T, D]."""
-        x, keep = self.embedding.lift(ids, keep, segments)
-        at = count(x, keep, cache.seen() if cache else 0)
+        x, keep = self.embedding.look_up(ids, keep, segments)
+        at = count(x, keep, cache.count_real() if cache else 0)
         k_at, k_keep = cache.admit(at, keep) if cache else (at, keep)
         for position in self.positions:
             x = position.embed(x, at)
-        x = self.layers[0].residual.enter(self.drop(self.embedding.settle(x)))
+        x = self.layers[0].residual.enter(self.drop(self.embedding.finish(x)))
 
         shared: dict = {}
         mask = Mask(causal=self.causal, keep=k_keep)

@@ -1,23 +1,26 @@
 """The contracts of the slots that make up a model: all that a part imports, with `zoo.tasks` for the other slots."""
 
-from zoo.declare.shape import Shape
+from zoo.declare.shape import IDS, Shape
 from zoo.declare.signature import Divides, EvenShare, FilePath, Grows, Part
+from zoo.faults import nearest
 
-from .cache import Cache
-from .context import AttentionContext, Mask
+from .cache import Cache, Cell, Uncached
+from .context import AttentionContext, AuxiliaryLoss, Mask, Notes
 from .contracts import (
-    Absent,
     Architecture,
     Attention,
     Embedding,
     Kernel,
-    OutLinear,
+    NoStep,
+    OutputProjection,
     Place,
     Residual,
 )
-from .position import Position, doors
+from .generate import Choose, eval_mode, greedy
+from .position import Position, required_support
 
 __all__ = [
-    "Absent", "Architecture", "Attention", "AttentionContext", "Cache", "Divides", "Embedding", "EvenShare",
-    "FilePath", "Grows", "Kernel", "Mask", "OutLinear", "Part", "Place", "Position", "Residual", "Shape", "doors",
+    "IDS", "Architecture", "Attention", "AttentionContext", "AuxiliaryLoss", "Cache", "Cell", "Choose", "Divides",
+    "Embedding", "EvenShare", "FilePath", "Grows", "Kernel", "Mask", "NoStep", "Notes", "OutputProjection", "Part",
+    "Place", "Position", "Residual", "Shape", "Uncached", "eval_mode", "greedy", "nearest", "required_support",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ class Uncached:
     def grow(self, *new: Tensor) -> tuple[Tensor, ...]:
         return new
 
-    def once(self, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    def make_once(self, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         return make()
 
     def recall(self) -> tuple[Tensor, ...] | None:
@@ -50,7 +50,7 @@ class Cell:
             buffer[:, :, start : self.length] = x
         return tuple(buffer[:, :, : self.length] for buffer in self.buffers)
 
-    def once(self, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    def make_once(self, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """The tensors of `make()`, made at the first call and kept: keys and values of a source."""
         if self.fixed is None:
             self.fixed = make()
@@ -71,9 +71,10 @@ class Cell:
         own = [*self.buffers, *(self.fixed or ()), *(self.state or ())]
         return own + [x for cell in self.inside.values() for x in cell.tensors()]
 
-    def growth(self) -> int:
+    def bytes_per_token(self) -> int:
         """Bytes that each further token takes."""
-        return sum(x.nbytes // self.room for x in self.buffers) + sum(cell.growth() for cell in self.inside.values())
+        own = sum(x.nbytes // self.room for x in self.buffers)
+        return own + sum(cell.bytes_per_token() for cell in self.inside.values())
 
     def reorder(self, rows: Tensor) -> None:
         self.buffers = tuple(x[rows] for x in self.buffers)
@@ -84,9 +85,10 @@ class Cell:
 
 
 class Cache:
-    """Room for `room` tokens per row. Rows append into the same slot; a pad is a slot with `keep` False.
+    """Room for `room` tokens per row. Rows append at the same index; a pad is an entry with `keep` False.
 
-    `at` [1 or B, N] and `keep` [B, N] or None (all real) describe the tokens read so far; `memory` [B, S, D] and
+    `at` [1 or B, N], their positions, and `keep` [B, N], their padding mask (None = all real), describe the tokens read
+    so far; `memory` [B, S, D] and
     `memory_keep` [B, S] are an encoder's states where there is an encoder.
     """
 
@@ -103,7 +105,7 @@ class Cache:
         """The cell of a step, keyed by the layer's number: layers that share weights do not share memory."""
         return self.cells.setdefault((layer, step), Cell(self.room))
 
-    def seen(self) -> Tensor | int:
+    def count_real(self) -> Tensor | int:
         """Real tokens read so far: [B, 1], or one number where no row has a pad."""
         return self.length if self.keep is None else self.keep.sum(1, keepdim=True)
 
@@ -133,9 +135,9 @@ class Cache:
         for cell in self.cells.values():
             cell.reorder(rows)
 
-    def growth(self) -> int:
+    def bytes_per_token(self) -> int:
         """Bytes that each further token takes."""
-        return sum(cell.growth() for cell in self.cells.values())
+        return sum(cell.bytes_per_token() for cell in self.cells.values())
 
     def nbytes(self) -> int:
         return sum(x.nbytes for cell in self.cells.values() for x in cell.tensors())

@@ -21,9 +21,9 @@ Notes = list[tuple[str | AuxiliaryLoss, Tensor]]
 
 @dataclass(frozen=True)
 class Mask:
-    """Who may look at whom, as facts. Causality goes by slot, the window by distance: |q - k| < window.
+    """Who may look at whom, as facts. Causality goes by index, the window by distance: |q - k| < window.
 
-    `keep` [B, S] is True for real keys. `prefix` [B] lets every query see the first so many keys.
+    `keep` [B, S] is the padding mask, True for real keys. `prefix` [B] lets every query see the first so many keys.
     """
 
     causal: bool = False
@@ -41,10 +41,10 @@ class Mask:
         T, S = q_at.shape[1], k_at.shape[1]
         allowed = None
         if self.causal and T > 1:
-            slot = torch.arange(S, device=k_at.device)
-            allowed = (slot[S - T :, None] >= slot)[None, None]
+            index = torch.arange(S, device=k_at.device)
+            allowed = (index[S - T :, None] >= index)[None, None]
             if self.prefix is not None:
-                allowed = allowed | (slot < self.prefix[:, None, None, None])
+                allowed = allowed | (index < self.prefix[:, None, None, None])
         if self.window is not None:
             near = ((q_at[:, :, None] - k_at[:, None, :]).abs() < self.window)[:, None]
             allowed = near if allowed is None else allowed & near
@@ -58,10 +58,11 @@ class Mask:
 class AttentionContext:
     """One per pass, step and kind of position; changed with `dataclasses.replace`, never set on a module.
 
-    `q_at` [1 or B, T] and `k_at` [1 or B, S] are positions that count real tokens; `new_keep` [B, T] tells which of
-    the new tokens are real (None = all). `bias` [1 or B, H, T, S] and `ready` were made once for this pass from
-    `position`. `scale`, `softcap`, `sink` [H] and `dropout` are set by the attention from its own options. `memo` keeps
-    what was made of mask and bias: who replaces `bias` or the mask's `keep` or `prefix` also gives a new `memo`.
+    `q_at` [1 or B, T] and `k_at` [1 or B, S] are positions that count real tokens; `new_keep` [B, T] is the padding
+    mask of the new tokens (True = real, None = all real). `bias` [1 or B, H, T, S] and `ready` were made once for this
+    pass from `position`. `scale`, `softcap`, `sink` [H] and `dropout` are set by the attention from its own options.
+    `memo` keeps what was made of mask and bias: who replaces `bias` or the mask's `keep` or `prefix` also gives a new
+    `memo`.
     """
 
     position: Position
@@ -82,16 +83,16 @@ class AttentionContext:
 
     def attention_mask(self) -> Tensor | None:
         """The mask as [1 or B, 1, T, S] of bools (None = all may look), made once per pass."""
-        return self.once("see", (), lambda: self.mask.dense(self.q_at, self.k_at))
+        return self.make_once("attention mask", (), lambda: self.mask.dense(self.q_at, self.k_at))
 
-    def additive(self) -> Tensor | None:
-        """Bias and mask as one float tensor, -inf where looking is forbidden, made once per pass."""
-        see = self.attention_mask()
-        return self.once(
-            "additive", (self.bias,), lambda: self.bias if see is None else self.bias.masked_fill(~see, float("-inf"))
-        )
+    def additive_mask(self) -> Tensor | None:
+        """Bias and mask as one float tensor, -inf where looking is forbidden; None where there is no bias."""
+        bias = self.bias
+        if bias is None or (allowed := self.attention_mask()) is None:
+            return bias
+        return self.make_once("additive mask", (bias,), lambda: bias.masked_fill(~allowed, float("-inf")))
 
-    def once(self, kind: str, sources: tuple, make: Callable[[], Tensor | None]) -> Tensor | None:
+    def make_once(self, kind: str, sources: tuple, make: Callable[[], Tensor | None]) -> Tensor | None:
         """What was made before for this mask from these very tensors, or else what `make` makes now."""
         key = (kind, self.mask.causal, self.mask.window)
         sources = (*sources, self.mask.keep, self.mask.prefix, self.q_at, self.k_at)

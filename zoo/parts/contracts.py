@@ -24,6 +24,7 @@ from zoo.declare.shape import Shape
 
 from .cache import Cache
 from .context import AttentionContext
+from .generate import generate
 
 
 @dataclass(frozen=True)
@@ -42,28 +43,28 @@ class Place:
         return self.depths[self.stack]
 
 
-class Absent(nn.Module):
+class NoStep(nn.Module):
     """A step that is left out of its layer and not counted."""
 
     supports: frozenset[str] = frozenset({"bidirectional"})
 
 
-class OutLinear(nn.Linear):
+class OutputProjection(nn.Linear):
     """The projection that writes into the residual stream; initialisation scales it by the residual's `gain`."""
 
 
 class Embedding(nn.Module):
-    """Ids to vectors. The stack calls `lift`, lets the positions embed, then calls `settle`."""
+    """Ids to vectors. The stack calls `look_up`, lets the positions embed, then calls `finish`."""
 
     width: int
-    """Width of what `lift` returns, and so of what the positions embed into."""
+    """Width of what `look_up` returns, and so of what the positions embed into."""
 
-    def lift(
+    def look_up(
         self, source: Tensor, keep: Tensor | None, segments: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:  # [B, T] -> [B, T, width], [B, T]
         raise NotImplementedError
 
-    def settle(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
+    def finish(self, x: Tensor) -> Tensor:  # [B, T, width] -> [B, T, D]
         return x
 
 
@@ -84,7 +85,7 @@ class Kernel(nn.Module):
 
 
 class Attention(nn.Module):
-    """Mixes tokens. `supports` has some of `rotate bias cross bidirectional`; a kernel is asked for the rest.
+    """Mixes tokens. `supports` has some of `rotation bias cross bidirectional`; a kernel is asked for the rest.
 
     `bidirectional`: it can look at later tokens too, which a stack that is not causal needs of its self-attention.
     """
@@ -99,7 +100,7 @@ class Attention(nn.Module):
 class Residual(nn.Module):
     """Where a layer's norms stand and how its steps join. Requests: `norm`, `n_steps`, `shape`, `layer`.
 
-    `gain` scales the initial weights of every `OutLinear` in the layer; None is (2 L)^-0.5 for L layers (GPT-2).
+    `gain` scales the initial weights of every `OutputProjection` in the layer; None is (2 L)^-0.5 for L layers (GPT-2).
     `needs_warmup`: training from the full rate on is known to fail where stacks are deep.
     """
 
@@ -137,8 +138,8 @@ class Architecture(nn.Module):
         return ", ".join([f"{total:,} parameters", *(f"{size}={getattr(self.shape, size)}" for size in sizes)])
 
     @staticmethod
-    def slots(source: int, target: int, aligned: bool) -> int:
-        """The most positions that one stack needs for a source and a target of these lengths."""
+    def positions_needed(source: int, target: int, aligned: bool) -> int:
+        """How many positions its longest stack needs for a source and a target of these lengths."""
         raise NotImplementedError
 
     def states(
@@ -174,6 +175,4 @@ class Architecture(nn.Module):
 
     def generate(self, source: Tensor | None, n: int, **given) -> Tensor:
         """Up to `n` target tokens [B, n]; keywords as in `zoo.parts.generate.generate`."""
-        from .generate import generate
-
         return generate(self, source, n, **given)

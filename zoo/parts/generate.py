@@ -80,7 +80,7 @@ def generate(
     if prefix_keep is not None:
         keep = torch.cat([torch.ones_like(prefix_keep[:, :1]), prefix_keep], 1)
 
-    with still(model):
+    with eval_mode(model):
         cache = model.start(source, source_keep, room=first.shape[1] + n)
         logits = model.step(cache, first, keep)
         last = logits.shape[1] - 1 if keep is None else (keep * torch.arange(keep.shape[1], device=device)).argmax(1)
@@ -98,7 +98,7 @@ def generate(
 
 
 @contextmanager
-def still(model: nn.Module | None) -> Iterator[None]:
+def eval_mode(model: nn.Module | None) -> Iterator[None]:
     """Eval mode for the time being; each module then returns to the mode that it had."""
     training = [] if model is None else [module for module in model.modules() if module.training]
     for module in training:

@@ -11,7 +11,7 @@ from zoo.declare.shape import Shape
 
 
 class Position(nn.Module):
-    """How a token knows where it stands. Each door answers nothing unless a variant opens it.
+    """How a token knows where it stands. Each method changes nothing unless a variant overrides it.
 
     Positions are tensors `at` [1 or B, T] that count real tokens. `limit` is the number of positions that the
     variant can tell apart, None for any.
@@ -39,6 +39,7 @@ class Position(nn.Module):
         return None
 
 
-def doors(position: type[Position]) -> frozenset[str]:
-    """The doors that a class of positions opens, of `embed`, `rotate` and `bias`."""
-    return frozenset(d for d in ("embed", "rotate", "bias") if getattr(position, d) is not getattr(Position, d))
+def required_support(position: type[Position]) -> frozenset[str]:
+    """What an attention has to support for this kind of position: `rotation`, `bias`, both or nothing."""
+    methods = {"rotation": "rotate", "bias": "bias"}
+    return frozenset(name for name, m in methods.items() if getattr(position, m) is not getattr(Position, m))

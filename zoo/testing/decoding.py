@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.parts.cache import Cache
+from zoo.parts import Cache
 
 from .model_case import ModelCase
 

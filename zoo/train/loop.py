@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from zoo.faults import SpecError
 from zoo.model import weights
-from zoo.parts.context import Notes
+from zoo.parts import Notes
 from zoo.runs import Run, peak_memory
 from zoo.tasks import Batch, Task
 

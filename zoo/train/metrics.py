@@ -13,8 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from zoo.parts.context import Notes
-from zoo.parts.generate import still
+from zoo.parts import Notes, eval_mode
 from zoo.tasks import Batch, Reference, Task
 
 
@@ -85,7 +84,7 @@ def evaluate(
     sums = dict.fromkeys(("nll", "weight", "bytes", "right", "tokens", "exact", "rows"), 0.0)
     choices = None if task.choices is None else task.choices.to(device)
     count = None if task.bytes is None else task.bytes.to(device)
-    with still(model):
+    with eval_mode(model):
         for batch in task.batches(split, batch_size):
             batch = batch.to(device)
             if reference is None:
