@@ -11,9 +11,10 @@ gains and biases with 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
+from annotated_types import Ge, Lt
 from torch import Tensor
 from torch.optim.adamw import adamw as adamw_update
 from torch.optim.sgd import sgd as sgd_update
@@ -21,6 +22,8 @@ from torch.optim.sgd import sgd as sgd_update
 State = dict[str, Tensor]
 Update = Callable[[dict, list[Tensor], list[Tensor], list[State]], None]
 Implementation = Literal["fused", "foreach"]
+NotNegative = Annotated[float, Ge(0)]
+Beta = Annotated[float, Ge(0), Lt(1)]
 
 
 class Optimizer:
@@ -70,18 +73,15 @@ class Optimizer:
 def adamw(
     params: Sequence[dict],
     *,
-    betas: tuple[float, float] = (0.9, 0.98),
-    eps: float = 1e-8,
-    weight_decay: float = 0.1,
+    betas: tuple[Beta, Beta] = (0.9, 0.98),
+    eps: NotNegative = 1e-8,
+    weight_decay: NotNegative = 0.1,
     implementation: Implementation = "fused",
 ) -> Optimizer:
     """Adam with decoupled decay: w -= lr (m / (sqrt(v) + eps) + weight_decay w) (Loshchilov & Hutter 2019).
 
     `weight_decay` acts on matrices. `implementation` changes speed and the last bits.
     """
-    _check(eps=eps, weight_decay=weight_decay)
-    if not all(0 <= beta < 1 for beta in betas):
-        raise ValueError(f"betas are {list(betas)}; each should be at least 0 and below 1")
 
     def start(p: Tensor) -> State:
         mean, square = torch.zeros_like(p), torch.zeros_like(p)
@@ -101,15 +101,14 @@ def adamw(
 def sgd(
     params: Sequence[dict],
     *,
-    momentum: float = 0.9,
-    weight_decay: float = 0.0,
+    momentum: NotNegative = 0.9,
+    weight_decay: NotNegative = 0.0,
     implementation: Implementation = "fused",
 ) -> Optimizer:
     """Heavy ball: m = momentum m + g + weight_decay w; w -= lr m (Polyak 1964).
 
     `weight_decay` acts on matrices. `implementation` changes speed and the last bits.
     """
-    _check(momentum=momentum, weight_decay=weight_decay)
 
     def start(p: Tensor) -> State:
         return {"momentum_buffer": torch.zeros_like(p)} if momentum else {}
@@ -122,9 +121,3 @@ def sgd(
         )  # fmt: skip
 
     return Optimizer(params, start, update, {"lr": 1e-2, "momentum": momentum, "weight_decay": weight_decay})
-
-
-def _check(**values: float) -> None:
-    for name, value in values.items():
-        if value < 0:
-            raise ValueError(f"{name} is {value}; it should be at least 0")

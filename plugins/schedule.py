@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Annotated
+
+from annotated_types import Ge, Le
 
 Schedule = Callable[[int], float]
+Floor = Annotated[float, Ge(0), Le(1)]
 
 
-def cosine(steps: int, warmup: int, *, floor: float = 0.1) -> Schedule:
+def cosine(steps: int, warmup: int, *, floor: Floor = 0.1) -> Schedule:
     """Half a cosine from the peak to `floor`: floor + (1 - floor) (1 + cos(pi p)) / 2 (Loshchilov & Hutter 2017).
 
     `floor` is a share of the peak, 0 to 1; after the last step the rate stays there.
     """
-    _check(floor)
     return _warmed(warmup, lambda s: floor + (1 - floor) * (1 + math.cos(math.pi * _past(s, steps, warmup))) / 2)
 
 
-def linear(steps: int, warmup: int, *, floor: float = 0.0) -> Schedule:
+def linear(steps: int, warmup: int, *, floor: Floor = 0.0) -> Schedule:
     """A straight line from the peak to `floor`, a share of the peak: 1 - (1 - floor) p."""
-    _check(floor)
     return _warmed(warmup, lambda s: 1 - (1 - floor) * _past(s, steps, warmup))
 
 
@@ -43,8 +45,3 @@ def _warmed(warmup: int, after: Schedule) -> Schedule:
 
 def _past(step: int, steps: int, warmup: int) -> float:
     return min(1.0, (step - warmup) / max(1, steps - warmup))
-
-
-def _check(floor: float) -> None:
-    if not 0 <= floor <= 1:
-        raise ValueError(f"floor is {floor}; it is a share of the peak and should be between 0 and 1")

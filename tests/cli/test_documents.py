@@ -83,7 +83,7 @@ def test_all_mistakes_at_once_in_the_order_of_their_places(tmp_path):
         "bad.yaml:7:28: position 'rope' has no option 'bass'; did you mean 'base'?",
         "bad.yaml:8:11: no norm is called 'rmsnrom'; did you mean 'rmsnorm'?",
         "bad.yaml:9:38: attention 'gqa'.kv_heads is 2.5; it should be an integer or null",
-        "bad.yaml:15:28: train.lr is 'fast'; it should be a number",
+        "bad.yaml:15:28: train.lr is 'fast'; it should be a number above 0",
         "bad.yaml:18:35: n_heads 3 does not divide d_model 32; choose another or give head_dim",
         "bad.yaml:21:12: vary has no 'postion'; did you mean 'position'?",
         "bad.yaml:22:12: seeds is 'three'; it should be a number of seeds, at most 1000, or a list of different "
@@ -347,7 +347,7 @@ def test_faults_of_a_value_from_the_command_line(tmp_path):
     path = file_of(tmp_path)
     assert said("validate", path, "--set", "train.lr=fast", "--set", "model.ffn=rleu") == [
         "--set model.ffn=rleu: no ffn is called 'rleu'; did you mean 'relu'?",
-        "--set train.lr=fast: train.lr is 'fast'; it should be a number",
+        "--set train.lr=fast: train.lr is 'fast'; it should be a number above 0",
     ]
     assert said("plan", path, "--set", "train.lr") == ["--set train.lr: it should be path=value"]
 

@@ -125,7 +125,7 @@ def test_a_task_can_be_a_default(tmp_path):
          "8:12: vary has no 3; a path begins with a slot of the model or with model, shape, task, train"),
         ("model: {}\nvary: {position: [rope], model.position: [none]}", "8:30: vary has 'model.position' twice"),
         ("model: {}\nvary: {train.setps: [1]}", "8:26: train has no option 'setps'; did you mean 'steps'?"),
-        ("model: {}\nvary: {train.lr.x: [1]}", '8:25: train.lr is {"x": 1}; it should be a number'),
+        ("model: {}\nvary: {train.lr.x: [1]}", '8:25: train.lr is {"x": 1}; it should be a number above 0'),
         ("model: {}\nvary: {position: [rope, rope]}", "4:5: two rows are called 'rope'; give them names of their own "
                                                       "under 'rows'"),
         ("rows: {}", "7:11: rows is empty; it should have one at least"),

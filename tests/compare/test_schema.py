@@ -117,6 +117,7 @@ ILLEGAL = [
     "shapes: {a: {d_model: 3.5}}",
     "shapes: {a: {dropout: x}}",
     "shapes: {a: 3}",
+    "shapes: {a: {d_model: 0}}",
     "models: {a: null}",
     comparison("model: {}, vary: {ffn: [relu, gelu]}, design: pairwize"),
     comparison("model: {}, vary: {ffn: [relu, gelu]}, only: {ffn: relu}"),
@@ -177,6 +178,8 @@ ILLEGAL = [
     "comparisons: {c: {model: {}, task: {length: 3}, train: {steps: 3}}}",
     "comparisons: {c: {model: {}, task: copy, train: {setps: 3}}}",
     "comparisons: {c: {model: {}, task: copy, train: {steps: 3, precision: fp16}}}",
+    "comparisons: {c: {model: {}, task: copy, train: {steps: 3, lr: 0}}}",
+    "comparisons: {c: {model: {}, task: copy, train: {steps: 3, optimizer: {weight_decay: -1}}}}",
     "comparisons: {c: {model: {}, task: copy, train: {steps: 3, schedule: cosin}}}",
 ]
 

@@ -280,7 +280,7 @@ WRONG = [
     ("{trials: 2, lr: {from: 1, to: 2, scale: lag}}",
      "8:51: scale is 'lag'; it should be linear or log; did you mean 'log'?"),
     ("{trials: 2, lr: {form: 1, to: 2}}", "8:28: a range has no 'form'; did you mean 'from'?"),
-    ("{trials: 2, lr: {from: -1, to: 2}}", "8:34: train.lr is -1.0; it should be above 0"),
+    ("{trials: 2, lr: {from: -1, to: 2}}", "8:34: train.lr is -1; it should be a number above 0"),
     ("{trials: 2, warmup: {from: 0, to: 2.5}}", "8:45: train.warmup is 2.5; it should be an integer"),
     ("{trials: 2, optimizer.decay: {from: 0, to: 1}}", "8:41: optimizer 'adamw' has no option 'decay'"),
 ]  # fmt: skip

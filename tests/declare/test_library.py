@@ -324,7 +324,7 @@ def test_a_fault_of_a_value_from_the_command_line_is_shown_there(small):
         "--set shapes.small.n_heads=3: n_heads 3 does not divide d_model 16; choose another or give head_dim"
     ]
     assert faults(lambda: runs(small, "train={steps: 1, lr: x}")) == [
-        "--set train={steps: 1, lr: x}: train.lr is 'x'; it should be a number"
+        "--set train={steps: 1, lr: x}: train.lr is 'x'; it should be a number above 0"
     ], "the path of the fault is longer than that of the value"
     assert faults(lambda: open_library(small, overrides=["models=3"])) == [
         "--set models=3: models is 3; it should be a mapping"

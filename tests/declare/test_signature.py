@@ -185,8 +185,8 @@ def test_every_variant_says_what_it_takes(slot, name):
 
 def test_fields_of_a_dataclass():
     fields = fields_of(Train)
-    assert fields["lr"].expected == "a number" and fields["lr"].default == 3e-3
-    assert fields["schedule"].slot == "schedule" and fields["tokens"].expected == "an integer or null"
+    assert fields["lr"].expected == "a number above 0" and fields["lr"].default == 3e-3
+    assert fields["schedule"].slot == "schedule" and fields["tokens"].expected == "an integer of at least 1 or null"
     assert list(fields)[:3] == ["steps", "tokens", "batch_size"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.files import HYBRID, faults, model, part, reader
 
 from zoo.declare.shape import Shape
-from zoo.declare.signature import show
+from zoo.declare.signature import SameSpeed, Tunable, show
 from zoo.declare.spec import MODEL_SLOTS, Node, Train
 from zoo.registry import discover
 
@@ -224,13 +224,17 @@ def test_shapes():
     ]
     assert record("shape", {"d_model": 30, "n_heads": 4, "head_dim": 7}).head_width == 7
     assert faults(lambda: record("shape", {"d_model": 0, "dropout": 1, "n_layers": -1, "pad": -1, "num_head": 8})) == [
-        "num_head: shape has no option 'num_head'; did you mean 'n_heads'?"
-    ], "names and types come first"
+        "num_head: shape has no option 'num_head'; did you mean 'n_heads'?",
+        "d_model: shape.d_model is 0; it should be an integer of at least 1",
+        "n_layers: shape.n_layers is -1; it should be an integer of at least 1",
+        "dropout: shape.dropout is 1; it should be a number of at least 0 and below 1",
+        "pad: shape.pad is -1; it should be an integer of at least 0",
+    ]
     assert faults(lambda: record("shape", {"d_model": 0, "dropout": 1, "n_layers": -1, "pad": -1})) == [
-        "d_model: d_model is 0; it should be at least 1",
-        "n_layers: n_layers is -1; it should be at least 1",
-        "pad: pad is -1; it should be at least 0",
-        "dropout: dropout is 1.0; it should be at least 0 and below 1",
+        "d_model: shape.d_model is 0; it should be an integer of at least 1",
+        "n_layers: shape.n_layers is -1; it should be an integer of at least 1",
+        "dropout: shape.dropout is 1; it should be a number of at least 0 and below 1",
+        "pad: shape.pad is -1; it should be an integer of at least 0",
     ]
     assert faults(lambda: record("shape", {"dropuot": 0.1}))[0].endswith("no option 'dropuot'; did you mean 'dropout'?")
 
@@ -240,13 +244,13 @@ def test_shapes():
     [
         ({}, "train needs one budget: either 'steps' or 'tokens'"),
         ({"steps": 3, "tokens": 3}, "train needs one budget: either 'steps' or 'tokens'"),
-        ({"steps": 0}, "steps: train.steps is 0; it should be at least 1"),
-        ({"steps": 1, "lr": 0}, "lr: train.lr is 0.0; it should be above 0"),
-        ({"steps": 1, "lr": "1e-3"}, "lr: train.lr is '1e-3'; it should be a number"),
-        ({"steps": 1, "lr": float("inf")}, "lr: train.lr is .inf; it should be a number"),
-        ({"steps": 1, "clip": -1}, "clip: train.clip is -1.0; it should be above 0, or null"),
-        ({"steps": 1, "warmup": -1}, "warmup: train.warmup is -1; it should be at least 0"),
-        ({"steps": 1, "eval_every": 0}, "eval_every: train.eval_every is 0; it should be at least 1"),
+        ({"steps": 0}, "steps: train.steps is 0; it should be an integer of at least 1 or null"),
+        ({"steps": 1, "lr": 0}, "lr: train.lr is 0; it should be a number above 0"),
+        ({"steps": 1, "lr": "1e-3"}, "lr: train.lr is '1e-3'; it should be a number above 0"),
+        ({"steps": 1, "lr": float("inf")}, "lr: train.lr is .inf; it should be a number above 0"),
+        ({"steps": 1, "clip": -1}, "clip: train.clip is -1; it should be a number above 0 or null"),
+        ({"steps": 1, "warmup": -1}, "warmup: train.warmup is -1; it should be an integer of at least 0"),
+        ({"steps": 1, "eval_every": 0}, "eval_every: train.eval_every is 0; it should be an integer of at least 1 or null"),
         ({"steps": 1, "precision": "fp16"},
          "precision: train.precision is 'fp16'; it should be one of auto, fp32, bf16; did you mean 'bf16'?"),
         ({"steps": 1, "schedule": "cosin"}, "schedule: no schedule is called 'cosin'; did you mean 'cosine'?"),
@@ -263,3 +267,17 @@ def test_training_settings_have_parts_by_default():
     assert record("train", {"steps": 3, "schedule": None}).schedule.name == "cosine"
     assert record("train", train.plain()) == train
     assert set(train.plain()) == {f.name for f in dataclasses.fields(Train)}
+
+
+def test_what_others_know_of_a_setting_is_marked_on_it():
+    assert list(Train.marked(Tunable)) == ["lr", "warmup", "schedule", "optimizer", "clip"]
+    train = Train(tokens=99, warmup=5, eval_every=4, log_every=3)
+    short = train.shortened(30, 4)
+    assert (short.steps, short.tokens, short.warmup, short.eval_every, short.log_every) == (8, None, 2, 1, 3)
+    assert train.of_steps(7) == dataclasses.replace(train, steps=7, tokens=None)
+    timed = {f.name for f in dataclasses.fields(Train)} - set(Train.marked(SameSpeed))
+    assert timed == {
+        "batch_size", "accumulate", "schedule", "optimizer", "clip", "precision", "device", "compile", "threads",
+        "processes", "parallel",
+    }  # fmt: skip
+    assert train.of_one_step() == Train(steps=1, lr=1.0, log_every=1, checkpoint_seconds=0.0)

@@ -2,6 +2,8 @@ import math
 
 import pytest
 
+from zoo.declare.library import open_library
+from zoo.declare.spec import Node
 from zoo_plugins import schedule
 
 
@@ -39,7 +41,8 @@ def test_every_step_learns_and_none_exceeds_the_peak(make):
         assert all(0 < rate <= 1 and math.isfinite(rate) for rate in got), (steps, warmup, got)
 
 
-@pytest.mark.parametrize("make", [schedule.cosine, schedule.linear])
-def test_a_floor_that_cannot_be_is_refused(make):
-    with pytest.raises(ValueError, match="floor is 1.5; it is a share"):
-        make(10, 1, floor=1.5)
+@pytest.mark.parametrize("name", ["cosine", "linear"])
+def test_a_floor_that_cannot_be_is_refused_where_it_is_read(name):
+    reader = open_library().reader()
+    assert reader.part(Node({"name": name, "floor": 1.5}), "schedule") is None
+    assert "floor is 1.5; it should be a number of at least 0 and at most 1" in reader.faults[0].text

@@ -15,7 +15,7 @@ from zoo.faults import SpecError
 from zoo.train.loop import n_steps
 from zoo.train.metrics import METRICS, Metric
 
-from .comparison import Comparison, Row, RunSpec, Trial
+from .comparison import Comparison, Row, Trial
 from .prepared import prepared
 from .tune import Asked, outcome
 from .tuning_rules import Halving
@@ -62,14 +62,8 @@ def trial(row: Row, rule: Halving, number: int, known: dict) -> Trial:
     if steps < share:
         text = f"row '{row.name}' has {steps} steps, and halving would divide them by {share}"
         raise SpecError([run.model.node.fault(text)])
-    return Trial({}, tuple(replace(shorter(run, steps, share), seed=seed) for seed in rule.seeds))
-
-
-def shorter(run: RunSpec, steps: int, share: int) -> RunSpec:
-    """The run with 1/`share` of its steps; warm-up and scores on dev keep their place in it."""
-    part = {name: value and math.ceil(value / share) for name, value in vars(run.train).items()
-            if name in ("warmup", "eval_every")}  # fmt: skip
-    return replace(run, train=replace(run.train, steps=math.ceil(steps / share), tokens=None, **part))
+    train = run.train.shortened(steps, share)
+    return Trial({}, tuple(replace(run, train=train, seed=seed) for seed in rule.seeds))
 
 
 def entered(row: Row, tried: Trial, got: Mapping[str, Any], open_: bool) -> Row:

@@ -117,7 +117,7 @@ def agreed(row: Row, rule: Match, measure: Measure, target: float, known: dict, 
         before, size = n_steps(run.train, task), max(1, round(target / one))
         got = one * size
         if size != before:
-            row = row.each(lambda each: replace(each, train=replace(each.train, steps=size, tokens=None)))
+            row = row.each(lambda each: replace(each, train=each.train.of_steps(size)))
     else:
         got, size = measure(run, task, registry), None
         if got != target:

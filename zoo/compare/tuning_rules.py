@@ -9,15 +9,15 @@ from importlib.util import find_spec
 from typing import Any
 
 from zoo.declare.reader import Reader
-from zoo.declare.signature import show
-from zoo.declare.spec import Node
+from zoo.declare.signature import Tunable, show
+from zoo.declare.spec import Node, Train
 from zoo.faults import nearest
 
 from .rows import listed, put
 from .rules import MOST_SEEDS, chosen, clash, read_seeds, whole
 
-TUNED = ("lr", "warmup", "schedule", "optimizer", "clip")
-"""Settings that trials can choose: none of them changes the budget."""
+TUNED = tuple(Train.marked(Tunable))
+"""Settings that trials can choose."""
 SAMPLERS = {"tpe": 4, "random": None}
 """Samplers, and how many trials each draws before it looks at what came of them, unless a file says; None is all."""
 SCALES = ("linear", "log")

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
+from annotated_types import Gt, Le
+
 from zoo.faults import Fault, SpecError
 
-from .signature import Field, Grows, fields_of, grown
+from .signature import Count, Field, Grows, Natural, Share, check_bounds, fields_of, grown
 
 IDS = ("pad", "bos", "eos", "mask")
 """The reserved tokens."""
@@ -27,30 +29,22 @@ class Shape:
     the output of every step. Raises `SpecError` for sizes that cannot be.
     """
 
-    d_model: int = 64
-    n_heads: int = 4
-    n_layers: int = 2
-    max_len: int = 64
-    vocab_size: int = 512
-    head_dim: Annotated[int | None, Grows("even_share", 2)] = None
-    d_ff: Annotated[int | None, Grows("d_model", 8)] = None
-    d_embed: Annotated[int | None, Grows("d_model", 8)] = None
-    dropout: float = 0.0
-    pad: int = 0
-    bos: int = 1
-    eos: int = 2
-    mask: int = 3
+    d_model: Count = 64
+    n_heads: Count = 4
+    n_layers: Count = 2
+    max_len: Count = 64
+    vocab_size: Count = 512
+    head_dim: Annotated[Count | None, Grows("even_share", 2)] = None
+    d_ff: Annotated[Count | None, Grows("d_model", 8)] = None
+    d_embed: Annotated[Count | None, Grows("d_model", 8)] = None
+    dropout: Share = 0.0
+    pad: Natural = 0
+    bos: Natural = 1
+    eos: Natural = 2
+    mask: Natural = 3
 
     def __post_init__(self):
-        sizes = ("d_model", "n_heads", "n_layers", "max_len", "vocab_size", "head_dim", "d_ff", "d_embed")
-        at_least = {**dict.fromkeys(sizes, 1), **dict.fromkeys(IDS, 0)}
-        faults = [
-            Fault(f"{name} is {value}; it should be at least {low}", (name,))
-            for name, low in at_least.items()
-            if (value := getattr(self, name)) is not None and value < low
-        ]
-        if not 0 <= self.dropout < 1:
-            faults.append(Fault(f"dropout is {self.dropout}; it should be at least 0 and below 1", ("dropout",)))
+        faults = check_bounds(self)
         if not faults and self.head_dim is None and self.d_model % self.n_heads:
             faults.append(
                 Fault(
@@ -77,7 +71,7 @@ class Shape:
 
 MAIN = ("d_model", "n_heads", "n_layers", "max_len")
 """The sizes that a scale multiplies; others follow these."""
-SIZES = {**fields_of(Shape), "scale": Field("scale", float, 1.0)}
+SIZES = {**fields_of(Shape), "scale": Field("scale", Annotated[float, Gt(0), Le(MOST)], 1.0)}
 """What a shape may say."""
 
 
@@ -87,8 +81,6 @@ def resized(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: 
     Head width, FFN width and embedding width keep their ratio to the model's width; the vocabulary and what is no
     size stay. Raises `SpecError` for sizes that cannot be.
     """
-    if not 0 < scale <= MOST:
-        raise SpecError([Fault(f"scale is {scale}; it should be above 0 and at most {MOST}", ("scale",))])
     follow = {name: getattr(own, name) for name, f in SIZES.items() if f.size and name not in written}
     main = dict(written) if scale == 1 else scaled(own, written, scale, layers) | dict(written)
     new = Shape(**{**asdict(own), **main})

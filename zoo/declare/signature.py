@@ -10,11 +10,12 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from zoo.faults import nearest
+from zoo.faults import Fault, nearest
 from zoo.hooks import SLOTS
 
 REQUESTS = {
@@ -40,6 +41,7 @@ REQUESTS = {
 RESERVED = ("name", "first", "repeat", "encoder", "decoder")
 """Words that say what form a slot's value has; no option can be called so."""
 REQUIRED = inspect.Parameter.empty
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +50,14 @@ class Beside:
 
 
 FilePath = Annotated[str, Beside()]
+BOUNDS = {Ge: "at least {0.ge}", Gt: "above {0.gt}", Le: "at most {0.le}", Lt: "below {0.lt}"}
+"""Marks of a number's bounds, in words."""
+Count = Annotated[int, Ge(1)]
+Natural = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+NotNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Ge(0), Lt(1)]
+"""Numbers with bounds, which hold wherever a value is read and stand in the JSON schema."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +110,28 @@ class EvenShare(Grows):
 
 
 @dataclasses.dataclass(frozen=True)
+class Budget:
+    """Marks a training setting that says how long a run trains; exactly one of these is written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tunable:
+    """Marks a training setting that trials may choose: it changes neither the budget nor what is compared."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CountsSteps:
+    """Marks a training setting in steps that keeps its place in a run: with a part of the budget it is that part."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SameSpeed:
+    """Marks a training setting that does not change how long a step takes; steps are timed at the value `timed_at`."""
+
+    timed_at: Any
+
+
+@dataclasses.dataclass(frozen=True)
 class Field:
     """One thing to write: its annotation, its default (or REQUIRED), and the slot if its value is a part."""
 
@@ -110,12 +142,20 @@ class Field:
 
     @property
     def is_path(self) -> bool:
-        return bool(marks(self.annotation, Beside))
+        return self.mark(Beside) is not None
+
+    @property
+    def is_bounded(self) -> bool:
+        return bool(marks(self.annotation, *BOUNDS))
+
+    def mark(self, kind: type[T]) -> T | None:
+        """The mark of this kind that the annotation carries, if it does."""
+        return next(iter(marks(self.annotation, kind)), None)
 
     @property
     def size(self) -> Grows | None:
         """How the value follows the sizes of the shape, None if it does not."""
-        return next(iter(marks(self.annotation, Grows)), None)
+        return self.mark(Grows)
 
     @property
     def expected(self) -> str:
@@ -146,8 +186,13 @@ def adapter(annotation: Any) -> TypeAdapter:
     return TypeAdapter(annotation, config=None if dataclasses.is_dataclass(annotation) else config)
 
 
-def fields_of(cls: type) -> dict[str, Field]:
+def fields_of(cls: type) -> Mapping[str, Field]:
     """The fields of a dataclass as a user may write them."""
+    return read_fields(cls)
+
+
+@functools.cache
+def read_fields(cls: type) -> Mapping[str, Field]:
     hints = typing.get_type_hints(cls, include_extras=True)
     out = {}
     for f in dataclasses.fields(cls):
@@ -155,7 +200,19 @@ def fields_of(cls: type) -> dict[str, Field]:
         if f.default_factory is not dataclasses.MISSING:
             default = f.default_factory()
         out[f.name] = Field(f.name, hints[f.name], default, slot_of(hints[f.name]))
-    return out
+    return types.MappingProxyType(out)
+
+
+def check_bounds(record: Any, owner: str = "") -> list[Fault]:
+    """A fault for every number in a dataclass that its annotation does not allow."""
+    faults = []
+    for name, f in fields_of(type(record)).items():
+        if f.is_bounded:
+            try:
+                f.check(getattr(record, name))
+            except ValueError as error:
+                faults.append(Fault(f"{owner}{name} is {error}", (name,)))
+    return faults
 
 
 def read(target: Callable, slot: str, fixed: Mapping[str, Any] = types.MappingProxyType({})) -> Signature:
@@ -209,11 +266,13 @@ def slot_of(annotation: Any) -> str | None:
     return next((mark.slot for mark in marks(annotation, Part)), None)
 
 
-def marks(annotation: Any, kind: type) -> list:
-    """The marks of a kind that an annotation carries, itself or in one of its alternatives."""
-    found = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, kind)]
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        found += [m for a in typing.get_args(annotation) for m in marks(a, kind)]
+def marks(annotation: Any, *kinds: type) -> list:
+    """The marks of these kinds that an annotation carries, itself or in one of its alternatives."""
+    found = [m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, kinds)]
+    if typing.get_origin(annotation) is Annotated:
+        found += marks(typing.get_args(annotation)[0], *kinds)
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        found += [m for a in typing.get_args(annotation) for m in marks(a, *kinds)]
     return found
 
 
@@ -238,9 +297,11 @@ def words(annotation: Any, many: bool = False) -> str:
     """A type in plain words: `int | None` is "an integer or null"."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return words(args[0], many)
+        return " ".join(filter(None, [words(args[0], many), limits(annotation.__metadata__)]))
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(words(a, many) for a in args)
+        arms = [words(a, many) for a in args]
+        numbers = [arm.replace("a number", "an integer", 1) for arm in arms if arm.startswith("a number")]
+        return " or ".join(arm for arm in arms if arm not in numbers)  # an integer is a number
     if origin is Literal:
         return ("any of " if many else "one of " if len(args) > 1 else "") + ", ".join(map(str, args))
     if origin in (list, tuple, set) or annotation in (list, tuple):
@@ -252,6 +313,12 @@ def words(annotation: Any, many: bool = False) -> str:
         return "a mapping"
     one, several = WORDS.get(annotation, (getattr(annotation, "__name__", str(annotation)),) * 2)
     return several if many else one
+
+
+def limits(marks: tuple) -> str:
+    """The bounds among the marks in plain words: "of at least 0 and below 1"."""
+    said = [BOUNDS[type(mark)].format(mark) for mark in marks if type(mark) in BOUNDS]
+    return ("of " if said and said[0].startswith("at") else "") + " and ".join(said)
 
 
 WORDS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -16,7 +17,22 @@ from zoo.faults import Fault, Path, SpecError
 from zoo.hooks import SLOTS
 
 from .shape import Shape
-from .signature import Part, constructor, show
+from .signature import (
+    Budget,
+    Count,
+    CountsSteps,
+    Natural,
+    NotNegative,
+    Part,
+    Positive,
+    SameSpeed,
+    T,
+    Tunable,
+    check_bounds,
+    constructor,
+    fields_of,
+    show,
+)  # fmt: skip
 
 MODEL_SLOTS = (
     "architecture", "embedding", "position", "norm", "residual", "attention", "cross", "kernel", "ffn", "head",
@@ -253,47 +269,62 @@ class Train:
     """How a run is trained. Exactly one of `steps` and `tokens` (targets that count) is the budget.
 
     `batch_size` rows make a batch and `accumulate` batches a step; `threads` are CPU threads of each of the run's
-    `processes`, which divide the rows of a batch, and under `fsdp` the tensors too.
+    `processes`, which divide the rows of a batch, and under `fsdp` the tensors too. The marks of a setting are all
+    that others know of it: what trials may choose, what halving shortens, what the time of a step does not hang on.
     """
 
-    steps: int | None = None
-    tokens: int | None = None
-    batch_size: int = 8
-    accumulate: int = 1
-    lr: float = 3e-3
-    warmup: int = 0
-    schedule: Annotated[Any, Part("schedule")] = None
-    optimizer: Annotated[Any, Part("optimizer")] = None
-    clip: float | None = 1.0
+    steps: Annotated[Count | None, Budget(), SameSpeed(1)] = None
+    tokens: Annotated[Count | None, Budget(), SameSpeed(None)] = None
+    batch_size: Count = 8
+    accumulate: Count = 1
+    lr: Annotated[Positive, Tunable(), SameSpeed(1.0)] = 3e-3
+    warmup: Annotated[Natural, Tunable(), CountsSteps(), SameSpeed(0)] = 0
+    schedule: Annotated[Any, Part("schedule"), Tunable()] = None
+    optimizer: Annotated[Any, Part("optimizer"), Tunable()] = None
+    clip: Annotated[Positive | None, Tunable()] = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"
     compile: bool = False
-    threads: int = 1
-    processes: int = 1
+    threads: Count = 1
+    processes: Count = 1
     parallel: Literal["ddp", "fsdp"] = "ddp"
-    eval_every: int | None = None
-    log_every: int = 10
-    checkpoint_seconds: float = 30.0
+    eval_every: Annotated[Count | None, CountsSteps(), SameSpeed(None)] = None
+    log_every: Annotated[Count, SameSpeed(1)] = 10
+    checkpoint_seconds: Annotated[NotNegative, SameSpeed(0.0)] = 30.0
 
     def __post_init__(self):
-        at_least = {name: 1 for name in ("steps", "tokens", "batch_size", "accumulate", "threads", "processes")}
-        at_least |= {"log_every": 1, "warmup": 0, "eval_every": 1, "checkpoint_seconds": 0}
-        faults = [
-            Fault(f"train.{name} is {value}; it should be at least {low}", (name,))
-            for name, low in at_least.items()
-            if (value := getattr(self, name)) is not None and value < low
-        ]
+        faults = check_bounds(self, "train.")
         if self.processes > 1 and self.batch_size % self.processes:
             text = f"train.batch_size is {self.batch_size}; it should be a multiple of the {self.processes} processes"
             faults.append(Fault(text, ("batch_size",)))
-        if (self.steps is None) == (self.tokens is None):
-            faults.append(Fault("train needs one budget: either 'steps' or 'tokens'"))
-        if not self.lr > 0:
-            faults.append(Fault(f"train.lr is {self.lr}; it should be above 0", ("lr",)))
-        if self.clip is not None and not self.clip > 0:
-            faults.append(Fault(f"train.clip is {self.clip}; it should be above 0, or null", ("clip",)))
+        budgets = self.marked(Budget)
+        if sum(getattr(self, name) is not None for name in budgets) != 1:
+            faults.append(Fault(f"train needs one budget: either {' or '.join(map(show, budgets))}"))
         if faults:
             raise SpecError(faults)
+
+    @classmethod
+    def marked(cls, kind: type[T]) -> dict[str, T]:
+        """The settings with a mark of this kind, and each one's mark."""
+        marks = {name: field.mark(kind) for name, field in fields_of(cls).items()}
+        return {name: mark for name, mark in marks.items() if mark is not None}
+
+    def of_steps(self, steps: int) -> Train:
+        """The settings with so many steps as their budget."""
+        return self.with_settings({**dict.fromkeys(self.marked(Budget)), "steps": steps})
+
+    def shortened(self, steps: int, share: int) -> Train:
+        """The settings for 1/`share` of so many steps, and so of every setting that counts them."""
+        counts = {name: getattr(self, name) for name in self.marked(CountsSteps)}
+        parts = {name: count and math.ceil(count / share) for name, count in counts.items()}
+        return self.of_steps(math.ceil(steps / share)).with_settings(parts)
+
+    def of_one_step(self) -> Train:
+        """The settings on which the time of a step hangs, the others at the values at which steps are timed."""
+        return self.with_settings({name: mark.timed_at for name, mark in self.marked(SameSpeed).items()})
+
+    def with_settings(self, values: Mapping[str, Any]) -> Train:
+        return dataclasses.replace(self, **values)
 
     def plain(self) -> dict:
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}

@@ -75,9 +75,7 @@ def refuse(comparison: Comparison) -> None:
 
 def key(run: RunSpec, known: dict) -> str:
     """The id of a run without what does not decide how long its steps take."""
-    idle = {"steps": 1, "tokens": None, "lr": 1.0, "warmup": 0, "eval_every": None, "log_every": 1}
-    train = replace(run.train, **idle, checkpoint_seconds=0.0)
-    return read(replace(run, seed=0, train=train), known).id()
+    return read(replace(run, seed=0, train=run.train.of_one_step()), known).id()
 
 
 def kept(path: Path) -> list[dict[str, Any]]:

@@ -124,7 +124,7 @@ def stepper(made: Any, seed: int = 0) -> Step:
 
     from zoo.train.loop import ALONE, Diverged, Training
 
-    settings = replace(made.settings, lr=STILL, warmup=0, steps=LONG, tokens=None)
+    settings = replace(made.settings.of_steps(LONG), lr=STILL, warmup=0)
     training = Training(made.model, made.task, settings, seed, None, lambda line: None, ALONE)
 
     def step() -> float:
