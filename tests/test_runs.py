@@ -14,6 +14,7 @@ from torch import nn
 import zoo
 from zoo import runs
 from zoo.compare.comparison import read_comparison
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.execute import stages
 from zoo.model import weights
@@ -196,7 +197,7 @@ comparisons:
 """)
     library = open_library(file)
     comparison = read_comparison(library, "c")
-    (job,) = stages.write_comparison(comparison, library, tmp_path / "out", str(file))
+    (job,) = stages.write_comparison(comparison, Prepared(library), tmp_path / "out", str(file))
     made = stages.materialise(job.run.read())
     result = train(made.model, made.task, made.settings, seed=0, folder=job.run)
     job.run.update(data={"vocab_size": made.task.vocab_size}, **result)

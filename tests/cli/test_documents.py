@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from zoo import numbers
 from zoo.cli import main
 from zoo.compare.comparison import read_comparison
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.declare.yaml import load, load_file
 from zoo.hooks import SLOTS
@@ -414,7 +415,7 @@ def plan_of(tmp_path, model, task="{name: language-modeling, data: python-docs, 
     (row,) = read_comparison(open_library(path), "c").rows
     task = row.runs[0].make_task()
     task.prepare()
-    return path, cost(sketch(row.runs[0].model, row.runs[0].sized(task)), task, 8), task
+    return path, cost(sketch(row.runs[0].model, row.runs[0].shape_for(task)), task, 8), task
 
 
 def test_the_counts_of_a_gpt2(tmp_path):
@@ -470,7 +471,7 @@ def test_the_plan_of_a_comparison(tmp_path):
     task.prepare()
     assert float(cells[8]) == pytest.approx(1000 * 32 * 64 / task.train_tokens, abs=0.05)
     run = read_comparison(open_library(path), "c").rows[0].runs[0]
-    row = cost(sketch(run.model, run.sized(task)), task).flops_per_token * 64
+    row = cost(sketch(run.model, run.shape_for(task)), task).flops_per_token * 64
     assert runs.startswith(f"4 runs, {numbers.flops(3 * row * 32 * 1000 * 3)} FLOPs: three forward passes")
     assert warning.startswith("more than 5 epochs")
 
@@ -493,7 +494,7 @@ def test_torch_is_not_imported(tmp_path, arguments):
     from zoo.execute.stages import write_comparison
 
     library = open_library(file_of(tmp_path))
-    write_comparison(read_comparison(library, "c"), library, tmp_path / "runs", "a.yaml")
+    write_comparison(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", "a.yaml")
     if arguments[0] == "report":
         arguments = [*arguments, "--out", str(tmp_path / "runs")]
     code = "from zoo.cli import main; main(standalone_mode=False); import sys; sys.exit('torch' in sys.modules)"

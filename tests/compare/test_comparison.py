@@ -11,7 +11,9 @@ from support.comparisons import BASE, SHAPE, comparison
 from support.files import faults, write
 
 from zoo.cli import main
-from zoo.compare.comparison import read_comparison, read_run
+from zoo.compare.comparison import read_comparison
+from zoo.compare.prepared import Prepared
+from zoo.compare.run_spec import read_run
 from zoo.declare.library import open_library, own_registry
 from zoo.declare.yaml import dump
 from zoo.execute.stages import materialise, record, reopen, write_comparison
@@ -21,7 +23,7 @@ from zoo.registry import Entry, Registry
 
 
 def names(tmp_path, body, **given):
-    return [row.name for row in comparison(tmp_path, textwrap.dedent(body), **given).rows]
+    return [row.name for row in comparison(tmp_path, textwrap.dedent(body), **given).lines]
 
 
 def slots(found, slot):
@@ -221,10 +223,11 @@ def test_what_differs_from_the_baseline(tmp_path):
 def test_a_reference_stands_on_the_task_of_the_first_row(tmp_path):
     base = BASE.replace("task: copy", "task: {name: language-modeling, tokenizer: byte}")
     found = comparison(tmp_path, "model: {}\nreferences: [{name: n-gram, order: 3}]\nseeds: 4", base=base)
-    row = found.rows[1]
+    (row,) = found.references
     (run,) = row.runs
-    assert (row.name, run.model, run.train, run.reference.options["order"]) == ("n-gram order=3", None, None, 3)
-    assert (run.task, run.shape) == (found.rows[0].runs[0].task, found.rows[0].runs[0].shape) and row.differs == {}
+    assert (row.name, run.seed, run.reference.options["order"]) == ("n-gram order=3", 0, 3)
+    assert (run.task, run.shape) == (found.rows[0].first.task, found.rows[0].first.shape) and row.differs == {}
+    assert [line.name for line in found.lines] == [found.rows[0].name, row.name]
     found = comparison(tmp_path, "model: {}\nreferences: [n-gram]\nbaseline: n-gram", base=base)
     assert found.baseline == "n-gram"
 
@@ -284,10 +287,9 @@ def test_a_model_without_a_use_for_the_kernel_can_be_made_from_its_record(tmp_pa
     path = write(tmp_path, f"comparisons:\n  c:\n    model: {model}" + textwrap.indent(BASE, "    "))
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
-    task = run.make_task()
-    task.prepare()
-    made = materialise(json.loads(json.dumps(record(run, task, library))))
-    assert sum(p.numel() for p in made.model.parameters()) == record(run, task, library)["model"]["parameters"]
+    described = record(run, Prepared(library))
+    made = materialise(json.loads(json.dumps(described)))
+    assert sum(p.numel() for p in made.model.parameters()) == described["model"]["parameters"]
     assert ("kernel" in run.plain()["model"]) == ("mha" in model)
 
 
@@ -397,7 +399,7 @@ def test_runs_are_queued_seed_by_seed_across_the_rows(tmp_path):
     path = write(tmp_path, "comparisons:\n  c:\n" + textwrap.indent(BASE + body, "    "))
     library = open_library(path)
     found = read_comparison(library, "c")
-    jobs = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert [job.name for job in jobs] == ["ffn=relu · 0", "ffn=gelu · 0", "ffn=relu · 1", "ffn=gelu · 1"]
     document = json.loads((tmp_path / "runs" / "c" / "comparison.json").read_text())
     assert document["metric"] == {"name": "accuracy", "better": "higher", "unit": document["metric"]["unit"]}
@@ -416,7 +418,7 @@ def test_a_run_that_two_rows_share_is_one_job(tmp_path):
     body = "rows: {a: {model: gpt2-like}, b: {model: {like: gpt2-like}}, c: {model: llama-like}}"
     path = write(tmp_path, "comparisons:\n  c:\n" + textwrap.indent(BASE + body, "    "))
     library = open_library(path)
-    jobs = write_comparison(read_comparison(library, "c"), library, tmp_path / "runs", "a.yaml")
+    jobs = write_comparison(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", "a.yaml")
     assert [job.name for job in jobs] == ["a", "c"]
 
 
@@ -426,9 +428,7 @@ def test_a_record_finds_its_plugins_again(tmp_path):
     path = write(tmp_path, f"plugins: {{files: [own.py], disable: [nobody]}}\ncomparisons:\n  c:\n{body}")
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
-    task = run.make_task()
-    task.prepare()
-    asked = json.loads(json.dumps(record(run, task, library)))
+    asked = json.loads(json.dumps(record(run, Prepared(library))))
     assert asked["plugins"] == {"files": [str(tmp_path / "own.py")], "disable": ["nobody"], "plugins": True}
     assert reopen(asked)[0].id() == run.id()
     (tmp_path / "own.py").unlink()

@@ -11,6 +11,7 @@ from support.files import faults, write
 from zoo import reporting
 from zoo.compare.comparison import read_comparison
 from zoo.compare.design import Conditions, grid, leave_one_out, one_at_a_time, pairwise
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.execute.estimate import table
 from zoo.execute.stages import write_comparison
@@ -128,12 +129,12 @@ def test_a_refused_combination_is_a_row_with_its_reason(tmp_path):
     assert [row.name for row in found.rows] == ["mha, none", "mha, alibi", "lstm, none"]
     (refused,) = found.refused
     assert refused.raw.name == "lstm, alibi" and refused.reason.startswith(WHY)
-    jobs = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert len(jobs) == 3
     last = json.loads((tmp_path / "runs/c/comparison.json").read_text())["rows"][3]
     assert last["refused"] == refused.reason and last["runs"] == []
     assert last["cell"] == {"attention": "lstm", "position": "alibi"}
-    assert f"refused: lstm, alibi: {refused.reason}" in table(found, library).splitlines()
+    assert f"refused: lstm, alibi: {refused.reason}" in table(found, Prepared(library)).splitlines()
     row = next(row for row in reporting.read(tmp_path / "runs", "c").rows if row.name == "lstm, alibi")
     assert (row.status, row.reason) == ("refused", refused.reason)
 

@@ -13,7 +13,8 @@ from support.trials import document, opened, score
 from zoo import reporting
 from zoo.cli import main
 from zoo.compare.comparison import warnings
-from zoo.compare.halving import most
+from zoo.compare.halving import count_rounds
+from zoo.compare.prepared import Prepared
 from zoo.compare.tuning_rules import Halving
 from zoo.execute.merge import merge, missing
 from zoo.execute.shard import Shard
@@ -42,7 +43,7 @@ def done(job):
 def go(tmp_path, end=done, body=BODY):
     found, library = read(tmp_path, body)
     out = []
-    for jobs in stages(found, library, tmp_path / "runs", "a.yaml"):
+    for jobs in stages(found, Prepared(library), tmp_path / "runs", "a.yaml"):
         out.append(jobs)
         for job in jobs:
             end(job)
@@ -114,14 +115,14 @@ def test_who_has_no_score_is_not_kept_for_lack_of_others(tmp_path):
 
 def test_nothing_is_dropped_before_every_run_of_a_round_has_ended(tmp_path):
     found, library = read(tmp_path)
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     for job in jobs[:-1]:
         done(job)
-    assert names(write_trials(found, library, tmp_path / "runs", "a.yaml")) == names(jobs)
-    assert write_comparison(found, library, tmp_path / "runs", "a.yaml") == []
+    assert names(write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")) == names(jobs)
+    assert write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml") == []
     assert {row["halving"]["rounds"][0]["dev"] for row in document(tmp_path)["rows"]} == {None}
     done(jobs[-1])
-    assert len(write_trials(found, library, tmp_path / "runs", "a.yaml")) == 7 + 3
+    assert len(write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")) == 7 + 3
 
 
 def test_two_shards_drop_what_one_machine_drops(tmp_path):
@@ -134,7 +135,7 @@ def test_two_shards_drop_what_one_machine_drops(tmp_path):
         for i, folder in enumerate(folders, 1):
             if turn:
                 merge(folder, [out])
-            for jobs in stages(found, library, folder, "a.yaml", Shard(i, 2)):
+            for jobs in stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
                 for job in (job for job in jobs if not job.run.finished):
                     every.append(job.run.id)
                     done(job)
@@ -179,9 +180,9 @@ def test_slots_are_not_averaged_over_what_is_left(tmp_path):
 
 
 def test_how_many_are_left_at_most():
-    assert most(Halving(3, 3, (0,)), 9) == [9, 3, 1] and most(Halving(3, 3, (0,)), 10) == [10, 4, 2]
-    assert most(Halving(2, 2, (0,)), 5) == [5, 3] and most(Halving(5, 2, (0,)), 3) == [3, 2, 1]
-    assert most(Halving(3, 3, (0,)), 1) == [1]
+    assert count_rounds(Halving(3, 3, (0,)), 9) == [9, 3, 1] and count_rounds(Halving(3, 3, (0,)), 10) == [10, 4, 2]
+    assert count_rounds(Halving(2, 2, (0,)), 5) == [5, 3] and count_rounds(Halving(5, 2, (0,)), 3) == [3, 2, 1]
+    assert count_rounds(Halving(3, 3, (0,)), 1) == [1]
 
 
 def test_a_plan_says_what_it_takes_at_most(tmp_path):
@@ -211,7 +212,7 @@ def test_the_rule_as_it_is_written_out(tmp_path):
 def test_rows_that_agree_agree_in_every_round(tmp_path):
     body = "model: {}\nvary: {train.batch_size: [4, 8, 16]}\ntrain: {steps: 16}\nmatch: tokens\nhalving: {rounds: 2, factor: 4}\n"
     found, library = read(tmp_path, body)
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert [(t["batch_size"], t["steps"]) for job in jobs if (t := spec(job)["train"])] == [(4, 4), (8, 2), (16, 1)]
 
 
@@ -233,7 +234,7 @@ def test_what_is_wrong_in_halving(tmp_path, body, said):
 
 def test_too_few_steps_to_divide(tmp_path):
     found, library = read(tmp_path, BODY.replace("steps: 18", "steps: 8"))
-    (line,) = faults(lambda: write_trials(found, library, tmp_path / "runs", "a.yaml"))
+    (line,) = faults(lambda: write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml"))
     assert line.endswith("row 'relu' has 8 steps, and halving would divide them by 9")
 
 

@@ -9,7 +9,8 @@ from support.comparisons import comparison
 from support.files import faults, write
 
 from zoo.compare.comparison import read_comparison
-from zoo.compare.match_budget import matched, search
+from zoo.compare.match_budget import match_rows, search_size
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.execute.stages import write_comparison
 from zoo.model.builder import make
@@ -31,13 +32,13 @@ def text(tmp_path, monkeypatch):
 
 def found(folder, body, base=BASE):
     library = open_library()
-    return matched(comparison(folder, body, base=base), {}, library.registry)
+    return match_rows(comparison(folder, body, base=base), Prepared(library))
 
 
 def built(row, seed=0):
     """The module of a row with its weights; 260 ids are those of bytes."""
     run = row.runs[0]
-    return make(run.model, run.sized(type("task", (), {"vocab_size": 260})), seed=seed)
+    return make(run.model, run.shape_for(type("task", (), {"vocab_size": 260})), seed=seed)
 
 
 def size(model, without=()):
@@ -167,7 +168,7 @@ def test_few_models_are_built():
     for count in (lambda n: 5000 + 384 * n, lambda n: 3000 + 50 * n + 7 * n * n, lambda n: 12 * n**2):
         for target in (50_000, 123_456, 1e6):
             tried = []
-            best = search(lambda n: tried.append(n) or count(n), target, 256, [1])  # noqa: B023
+            best = search_size(lambda n: tried.append(n) or count(n), target, 256, [1])  # noqa: B023
             assert abs(count(best) - target) == min(abs(count(n) - target) for n in range(1, 3000))
             assert len(tried) == len(set(tried)) <= 10
 
@@ -177,7 +178,7 @@ def test_a_match_reads_back_and_stands_in_the_record(text):
     library = open_library(path)
     read = read_comparison(library, "c")
     assert read.plain()["match"] == {"what": "parameters", "by": "d_ff", "to": "baseline"}
-    write_comparison(read, library, text / "runs", "a.yaml")
+    write_comparison(read, Prepared(library), text / "runs", "a.yaml")
     document = json.loads((text / "runs/c/comparison.json").read_text())
     assert document["match"]["what"] == "parameters"
     assert [abs(row["match"]["mismatch"]) <= 0.01 for row in document["rows"]] == [True] * 4

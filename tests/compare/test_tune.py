@@ -12,6 +12,7 @@ from support.trials import ARMS, TUNE, document, opened, score
 from zoo import reporting
 from zoo.cli import main
 from zoo.compare.comparison import warnings
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.execute.merge import merge
 from zoo.execute.shard import Shard
@@ -21,10 +22,10 @@ from zoo.execute.stages import write_comparison, write_trials
 def tried(tmp_path, scores, body=ARMS + TUNE):
     """The jobs of the second stage, after trials that scored as `scores` say by name."""
     found, library = opened(tmp_path, body)
-    for job in write_trials(found, library, tmp_path / "runs", "a.yaml"):
+    for job in write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml"):
         got = scores[job.name]
         score(job.run, got) if isinstance(got, float) else score(job.run, *got)
-    return write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    return write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
 
 
 def named(**by_row):
@@ -45,14 +46,14 @@ def lrs(jobs):
 
 def test_every_row_is_tried_alike_with_seeds_of_its_own(tmp_path):
     found, library = opened(tmp_path)
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     asked = [job.run.read() for job in jobs]
     assert len(jobs) == 2 * 3 * 2 == len({job.run.id for job in jobs})
     assert {(job.name.split()[0], r["spec"]["train"]["lr"], r["seed"]) for job, r in zip(jobs, asked, strict=True)} == {
         (ffn, lr, seed) for ffn in ("ffn=relu", "ffn=gelu") for lr in (0.001, 0.002, 0.004) for seed in (1000, 1001)
     }
     assert [row["runs"] for row in document(tmp_path)["rows"]] == [[], []], "not known yet"
-    assert write_comparison(found, library, tmp_path / "runs", "a.yaml") == []
+    assert write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml") == []
 
 
 def test_the_mean_on_dev_chooses_and_other_seeds_run(tmp_path):
@@ -84,8 +85,8 @@ def test_who_comes_back_finds_the_same_choice(tmp_path):
     first = tried(tmp_path, SCORES)
     before = document(tmp_path)
     found, library = opened(tmp_path)
-    write_trials(found, library, tmp_path / "runs", "a.yaml")
-    again = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
+    again = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert [job.run.id for job in again] == [job.run.id for job in first] and document(tmp_path) == before
 
 
@@ -93,7 +94,7 @@ def test_more_seeds_leave_the_trials_as_they_are(tmp_path):
     tried(tmp_path, SCORES)
     trials = [row["tuning"] for row in document(tmp_path)["rows"]]
     found, library = opened(tmp_path, ARMS.replace("2", "9") + TUNE)
-    jobs = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert len(jobs) == 18 and [row["tuning"] for row in document(tmp_path)["rows"]] == trials
 
 
@@ -117,9 +118,9 @@ def test_the_lower_loss_wins_where_lower_is_better(tmp_path, monkeypatch):
                         "line}, tokenizer: byte}")  # fmt: skip
     found = comparison(tmp_path, "model: {}\ntune: {lr: [1e-3, 2e-3]}", base=base)
     library = open_library()
-    for job, value in zip(write_trials(found, library, tmp_path / "runs", "a.yaml"), (2.0, 1.5), strict=True):
+    for job, value in zip(write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml"), (2.0, 1.5), strict=True):
         job.run.update(status="done", best={"dev": {"bpb": value}})
-    write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert document(tmp_path)["rows"][0]["tuning"]["chosen"] == {"lr": 0.002}
 
 
@@ -159,12 +160,12 @@ def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
 
 def test_trials_are_of_the_matched_model(tmp_path):
     found, library = opened(tmp_path, "models: [{ffn: relu}, {ffn: swiglu}]\nmatch: parameters\ntune: {lr: [1, 2]}")
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     widths = {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in jobs}
     assert widths["ffn=relu"] is None and widths["ffn=swiglu"] > 0
     for job in jobs:
         score(job.run, 0.5)
-    finals = write_comparison(found, library, tmp_path / "runs", "a.yaml")
+    finals = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in finals} == widths
 
 
@@ -172,11 +173,11 @@ def test_shards_agree_on_a_choice_once_they_are_merged(tmp_path):
     found, library = opened(tmp_path)
     folders = [tmp_path / "one", tmp_path / "two"]
     for i, out in enumerate(folders, 1):
-        for job in write_trials(found, library, out, "a.yaml", Shard(i, 2)):
+        for job in write_trials(found, Prepared(library), out, "a.yaml", Shard(i, 2)):
             score(job.run, SCORES[job.name])
-        assert write_comparison(found, library, out, "a.yaml", Shard(i, 2)) == []
+        assert write_comparison(found, Prepared(library), out, "a.yaml", Shard(i, 2)) == []
     merge(tmp_path / "runs", folders)
-    jobs = [write_comparison(found, library, tmp_path / "runs", "a.yaml", Shard(i, 2)) for i in (1, 2)]
+    jobs = [write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml", Shard(i, 2)) for i in (1, 2)]
     assert [job.name for part in jobs for job in part] == [
         f"ffn={ffn} · {n}" for n in (0, 1) for ffn in ("relu", "gelu")
     ]

@@ -14,6 +14,7 @@ from support.trials import document, opened, score
 from zoo import reporting
 from zoo.cli import main
 from zoo.compare.comparison import warnings
+from zoo.compare.prepared import Prepared
 from zoo.execute.merge import merge, missing
 from zoo.execute.shard import Shard
 from zoo.execute.stages import stages, write_trials
@@ -54,7 +55,7 @@ def go(tmp_path, body=ARMS + TUNE, end=done, order=list, out="runs", shard=None)
     """Every stage, its jobs ended in some order; the jobs of each."""
     found, library = opened(tmp_path, body)
     out = []
-    for jobs in stages(found, library, tmp_path / "runs", "a.yaml", shard or Shard()):
+    for jobs in stages(found, Prepared(library), tmp_path / "runs", "a.yaml", shard or Shard()):
         out.append([job.run.id for job in jobs])
         for job in order(jobs):
             end(job)
@@ -125,10 +126,10 @@ def test_the_order_in_which_they_end_does_not_matter(tmp_path, optuna):
 
 def test_nothing_is_drawn_while_a_trial_of_the_round_is_to_come(tmp_path, optuna):
     found, library = opened(tmp_path, ARMS + TUNE)
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     for job in jobs[:-1]:
         done(job)
-    again = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    again = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert [job.run.id for job in again] == [job.run.id for job in jobs], "of no row: all go on together"
     assert all(row["runs"] == [] and row["tuning"]["chosen"] is None for row in document(tmp_path)["rows"])
     assert {trial["dev"] for row in document(tmp_path)["rows"] for trial in row["tuning"]["trials"]} == {None}
@@ -139,7 +140,7 @@ def test_who_is_stopped_between_rounds_draws_the_same(tmp_path, optuna):
     whole = go(tmp_path / "a")
     found, library = opened(tmp_path / "b", ARMS + TUNE)
     for stop in range(4):
-        parts = stages(found, library, tmp_path / "b/runs", "a.yaml")
+        parts = stages(found, Prepared(library), tmp_path / "b/runs", "a.yaml")
         for job in [job for job in next(parts) if not job.run.finished][: 1 + stop]:
             done(job)
     assert {run for jobs in go(tmp_path / "b") for run in jobs} == {run for jobs in whole for run in jobs}
@@ -156,7 +157,7 @@ def test_a_trial_that_failed_is_tried_once_in_a_run(tmp_path, optuna):
     statuses = [trial["status"] for row in document(tmp_path)["rows"] for trial in row["tuning"]["trials"]]
     assert "failed" in statuses and None not in statuses
     found, library = opened(tmp_path, ARMS + TUNE)
-    again = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    again = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert sum(not job.run.finished for job in again) == statuses.count("failed"), "and again in the next"
 
 
@@ -170,7 +171,7 @@ def test_two_shards_draw_what_one_machine_draws(tmp_path, optuna):
         for i, folder in enumerate(folders, 1):
             if turn:
                 merge(folder, [out])
-            for jobs in stages(found, library, folder, "a.yaml", Shard(i, 2)):
+            for jobs in stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
                 for job in jobs:
                     if not job.run.finished:
                         every.append(job.run.id)
@@ -188,7 +189,7 @@ def test_a_trial_is_the_run_that_it_is_in_a_grid(tmp_path, optuna):
     go(tmp_path, ARMS + "tune: {trials: 3, sampler: random, lr: [1e-3, 2e-3, 4e-3]}\n")
     drawn = {trial["values"]["lr"]: trial["runs"] for trial in document(tmp_path)["rows"][0]["tuning"]["trials"]}
     found, library = opened(tmp_path, ARMS + "tune: {lr: [1e-3, 2e-3, 4e-3]}\n")
-    write_trials(found, library, tmp_path / "runs", "a.yaml")
+    write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     grid = {trial["values"]["lr"]: trial["runs"] for trial in document(tmp_path)["rows"][0]["tuning"]["trials"]}
     assert drawn and all(grid[lr] == runs for lr, runs in drawn.items())
 
@@ -197,7 +198,9 @@ def test_lists_and_ranges_side_by_side(tmp_path, optuna):
     tune = "{trials: 12, sampler: random, warmup: {from: 1, to: 3, scale: log}, clip: {from: 1, to: 2}, "
     tune += "optimizer.weight_decay: {from: 0, to: 1}, optimizer: [adamw, {eps: 1e-6}], schedule: [constant, cosine]}"
     found, library = opened(tmp_path, f"model: {{}}\ntune: {tune}\n")
-    specs = [job.run.read()["spec"]["train"] for job in write_trials(found, library, tmp_path / "runs", "a.yaml")]
+    specs = [
+        job.run.read()["spec"]["train"] for job in write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
+    ]
     assert {spec["warmup"] for spec in specs} == {1, 2, 3} and {type(spec["warmup"]) for spec in specs} == {int}
     assert all(type(spec["clip"]) is float and 1 <= spec["clip"] <= 2 for spec in specs), (
         "the setting is no whole number"
@@ -213,7 +216,7 @@ def test_lists_and_ranges_side_by_side(tmp_path, optuna):
 def test_trials_are_of_the_matched_steps(tmp_path, optuna):
     body = "model: {}\nvary: {train.batch_size: [4, 8]}\nmatch: tokens\n" + TUNE
     found, library = opened(tmp_path, body, base=BASE.replace("steps: 3", "steps: 40"))
-    jobs = write_trials(found, library, tmp_path / "runs", "a.yaml")
+    jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     assert {(r["train"]["batch_size"], r["train"]["steps"]) for job in jobs if (r := job.run.read()["spec"])} == {
         (4, 40), (8, 20),
     }  # fmt: skip
@@ -298,7 +301,7 @@ def test_where_optuna_is_not_installed(tmp_path, monkeypatch):
     (line,) = faults(lambda: comparison(tmp_path, f"model: {{}}\n{TUNE}"))
     assert line == "a.yaml:8:12: drawn trials need Optuna: pip install 'transformer-zoo[tune]'"
     found, library = opened(tmp_path, ARMS + "tune: {lr: [1, 2]}\n")
-    assert len(write_trials(found, library, tmp_path / "runs", "a.yaml")) == 4, "a grid does without"
+    assert len(write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")) == 4, "a grid does without"
 
 
 def test_the_schema_takes_what_the_reader_takes():

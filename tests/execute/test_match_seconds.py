@@ -14,7 +14,8 @@ from support.tasks import Counting, settings, tiny
 from zoo import reporting
 from zoo.cli import main
 from zoo.compare.comparison import read_comparison
-from zoo.compare.match_budget import matched
+from zoo.compare.match_budget import match_rows
+from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.declare.spec import Train
 from zoo.execute import match_seconds, step_timer
@@ -60,7 +61,9 @@ def solved(folder, timer, workers=2, why_not="", said=None, **written):
     library = open_library(file(folder, **written))
     found = read_comparison(library, "c")
     say = (lambda line: None) if said is None else said.append
-    return match_seconds.paced(found, library, folder / "runs", workers, why_not=why_not, say=say, timer=timer)
+    return match_seconds.paced(
+        found, Prepared(library), folder / "runs", workers, why_not=why_not, say=say, timer=timer
+    )
 
 
 def steps(found):
@@ -77,11 +80,10 @@ QUICK = {"relu": 0.01, "swiglu": 0.04, "none": 0.003}
 def test_steps_give_every_row_the_seconds_of_the_baseline(tmp_path):
     found = solved(tmp_path, timer := Timer(**QUICK), more="    references: [{name: n-gram}]")
     assert timer.asked == [(["relu", "swiglu", "none"], 2)]
-    assert [row.runs[0].train and row.runs[0].train.steps for row in found.rows] == [100, 25, 333, None]
-    trained = found.rows[:3]
-    assert [row.match["value"] for row in trained] == pytest.approx([1.0, 1.0, 0.999])
-    assert [row.match["mismatch"] for row in trained] == pytest.approx([0, 0, -0.001])
-    assert {each.train.warmup for row in trained for each in row.runs} == {10} and found.rows[3].match is None
+    assert steps(found) == [100, 25, 333] and len(found.references) == 1
+    assert [row.match["value"] for row in found.rows] == pytest.approx([1.0, 1.0, 0.999])
+    assert [row.match["mismatch"] for row in found.rows] == pytest.approx([0, 0, -0.001])
+    assert {each.train.warmup for row in found.rows for each in row.runs} == {10}
     assert found.rows[0].differs == {} and found.rows[1].differs["train.steps"] == "25"
 
 
@@ -96,7 +98,9 @@ def test_seconds_of_ones_own_and_trials_with_the_same_steps(tmp_path):
 def test_a_budget_in_tokens_is_as_many_seconds_as_its_steps(tmp_path):
     text = file(tmp_path, models="[{ffn: relu}, {ffn: swiglu}]").read_text().replace("steps: 100", "tokens: 1400")
     library = open_library(write(tmp_path, text))
-    found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "runs", 1, timer=Timer(**QUICK))
+    found = match_seconds.paced(
+        read_comparison(library, "c"), Prepared(library), tmp_path / "runs", 1, timer=Timer(**QUICK)
+    )
     base, other = (row.match["size"] for row in found.rows)
     assert found.base.runs[0].train.tokens == 1400 and 50 < base < 200 and other == pytest.approx(base / 4, abs=1)
 
@@ -157,11 +161,13 @@ def test_shards_that_were_merged_go_on_with_their_steps(tmp_path, monkeypatch):
     library = open_library(file(tmp_path))
     for name, ffn in (("one", 0.04), ("two", 0.04), ("odd", 0.05)):
         timer = Timer(**QUICK | {"swiglu": ffn})
-        found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / name, 2, timer=timer)
-        write_comparison(found, library, tmp_path / name, "a.yaml")
+        found = match_seconds.paced(read_comparison(library, "c"), Prepared(library), tmp_path / name, 2, timer=timer)
+        write_comparison(found, Prepared(library), tmp_path / name, "a.yaml")
     merge(tmp_path / "runs", [tmp_path / "one", tmp_path / "two"])
     monkeypatch.setattr(match_seconds, "machine", lambda: {"processor": "another", "cores": 64})
-    first = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "one", 2, why_not="--shard 1/2")
+    first = match_seconds.paced(
+        read_comparison(library, "c"), Prepared(library), tmp_path / "one", 2, why_not="--shard 1/2"
+    )
     assert ids(solved(tmp_path, NEVER, 9)) == ids(first)
     (line,) = faults(lambda: merge(tmp_path / "other", [tmp_path / "one", tmp_path / "odd"]))
     assert line.endswith("are of one name, and not the same comparison")
@@ -173,7 +179,7 @@ def test_what_cannot_be_timed(tmp_path):
     (line,) = faults(lambda: solved(tmp_path, NEVER, models="[{}]", more="    tune: {optimizer: [adamw, sgd]}"))
     assert "takes one optimizer for all trials" in line and line.startswith("a.yaml:9:31: ")
     library = open_library(file(tmp_path))
-    (line,) = faults(lambda: matched(read_comparison(library, "c"), {}, library.registry))
+    (line,) = faults(lambda: match_rows(read_comparison(library, "c"), Prepared(library)))
     assert "no step of these rows has been timed" in line
     (tmp_path / "runs/c/speeds.json").parent.mkdir(parents=True)
     (tmp_path / "runs/c/speeds.json").write_text("{")
@@ -269,7 +275,7 @@ def test_a_model_four_times_as_deep_takes_its_time_in_processes_of_their_own(tmp
             train: {steps: 1000, batch_size: 8}
             match: seconds
         """))  # fmt: skip
-    found = match_seconds.paced(read_comparison(library, "c"), library, tmp_path / "runs", 2)
+    found = match_seconds.paced(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", 2)
     assert found.rows[0].runs[0].train.steps == 1000 and 1000 / 6 < found.rows[1].runs[0].train.steps < 1000 / 1.7
 
 

@@ -21,6 +21,7 @@ import zoo
 from zoo import reporting
 from zoo.claims import FIGURES, KEYS, Claim
 from zoo.compare.comparison import read_comparison
+from zoo.compare.prepared import Prepared
 from zoo.compare.schema import schema
 from zoo.declare.library import open_library, own_registry
 from zoo.declare.yaml import dump
@@ -479,7 +480,7 @@ def test_claims_change_no_run_and_reach_the_record(tmp_path):
     documents = []
     for file in (path, claimed):
         library = open_library(file)
-        write_comparison(read_comparison(library, "c"), library, tmp_path / "runs", str(file))
+        write_comparison(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", str(file))
         documents.append(json.loads((tmp_path / "runs" / "c" / "comparison.json").read_text()))
     assert [row["runs"] for row in documents[0]["rows"]] == [row["runs"] for row in documents[1]["rows"]]
     assert documents[0]["claims"] == []

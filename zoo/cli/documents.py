@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from zoo.compare.comparison import Comparison, attempt, read_comparison, warnings
+from zoo.compare.prepared import Prepared
 from zoo.declare import yaml
 from zoo.declare.library import Library, open_library
 from zoo.declare.shape import Shape
@@ -33,19 +34,19 @@ def opened(file: Path, name: str | None = None, sets: tuple[str, ...] = ()) -> L
     return library
 
 
-def chosen(library: Library, name: str | None) -> Comparison:
+def chosen(library: Library, name: str | None, prepared: Prepared | None = None) -> Comparison:
     """The comparison of that name, or the file's only one. Raises `SpecError`."""
     own = library.documents[0]
     names = list(own.value.get("comparisons", {}))
     if name is None and len(names) != 1:
         told = f"it holds {', '.join(names)}; name one" if names else "it holds no comparison"
         raise SpecError(f"{own.name}: {told}")
-    return warned(library, name or names[0])
+    return warned(library, name or names[0], prepared)
 
 
-def warned(library: Library, name: str) -> Comparison:
+def warned(library: Library, name: str, prepared: Prepared | None = None) -> Comparison:
     """The comparison of that name, with a line on stderr for what is allowed and known to go wrong."""
-    comparison = read_comparison(library, name)
+    comparison = read_comparison(library, name, prepared)
     for line in warnings(comparison):
         click.echo(f"warning: {line}", err=True)
     return comparison

@@ -53,15 +53,17 @@ def plan(
     no_time: bool,
 ) -> None:  # fmt: skip
     """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
+    from zoo.compare.prepared import Prepared
     from zoo.execute.estimate import table
     from zoo.execute.match_seconds import paced
     from zoo.execute.stages import at_once
 
     library = opened(file, name, (*sets, *short({"shape": shape})))
-    comparison = chosen(library, name)
+    prepared = Prepared(library)
+    comparison = chosen(library, name, prepared)
     workers = workers or at_once(comparison)
-    comparison = paced(comparison, library, out, workers, why_not="--no-time" if no_time else "", say=told)
-    click.echo(table(comparison, library, out, workers, not no_time))
+    comparison = paced(comparison, prepared, out, workers, why_not="--no-time" if no_time else "", say=told)
+    click.echo(table(comparison, prepared, out, workers, not no_time))
 
 
 @click.command()
@@ -84,6 +86,7 @@ def run(
     on: str, allow_failures: bool,
 ) -> None:  # fmt: skip
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
+    from zoo.compare.prepared import Prepared
     from zoo.execute.match_seconds import paced
     from zoo.execute.pool import STOPPED, exit_code, run_all
     from zoo.execute.progress import display
@@ -91,12 +94,13 @@ def run(
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
     library = opened(file, name, (*sets, *short(settings)))
-    comparison = chosen(library, name)
+    prepared = Prepared(library)
+    comparison = chosen(library, name, prepared)
     states = []
     with ENGINES[on](comparison) as (start, slots):
         workers = workers or slots
-        comparison = paced(comparison, library, out, workers, why_not=elsewhere(on, shard), say=told)
-        for jobs in stages(comparison, library, out, str(file), shard):
+        comparison = paced(comparison, prepared, out, workers, why_not=elsewhere(on, shard), say=told)
+        for jobs in stages(comparison, prepared, out, str(file), shard):
             for line in starts(jobs):
                 click.echo(line, err=True)
             if jobs:

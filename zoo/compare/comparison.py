@@ -3,100 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from zoo.claims import Claim
 from zoo.declare.library import Library
 from zoo.declare.reader import Reader
-from zoo.declare.shape import IDS, Shape
+from zoo.declare.shape import Shape
 from zoo.declare.signature import show
-from zoo.declare.spec import ModelSpec, Node, PartSpec, Train
+from zoo.declare.spec import Node, Train
 from zoo.faults import Fault, SpecError, nearest
-from zoo.model.builder import bind_task, fit, make, trimmed
-from zoo.model.weights import begin, digest
 
+from .prepared import Prepared
 from .rows import COMBINED, SIDES, Raw, label, listed, raw_rows
 from .rules import Match, read_claims, read_match, read_rule, read_seeds
+from .run_spec import ReferenceRun, RunSpec, TrainedRun, difference
 from .tuning_rules import Halving, Tune, read_halving, read_tune
 
 KEYS = (*SIDES, *COMBINED[1:], "rows", "seeds", "baseline", "references", "test", "margin", "match", "tune", "halving",
         "claims")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RunSpec:
-    """One model trained with one seed, or (`model` None) a reference row, fully resolved.
-
-    `text` is the sha256 of what the task reads, once that is known: another text makes another run.
-    """
-
-    model: ModelSpec | None
-    shape: Shape
-    task: PartSpec
-    train: Train | None
-    seed: int
-    reference: PartSpec | None = None
-    text: str = ""
-
-    def plain(self) -> dict:
-        """As JSON holds it; `read_run` reads it back."""
-        shape = {k: v for k, v in dataclasses.asdict(self.shape).items() if k != "vocab_size"}
-        out = {"shape": shape, "task": self.task.plain(), "seed": self.seed}
-        if self.reference is not None:
-            return {"reference": self.reference.plain(), **out}
-        return {"model": self.model.plain(), **out, "train": self.train.plain()}
-
-    def parts(self) -> Iterator[PartSpec]:
-        owners = [self.reference] if self.reference else [self.train.optimizer, self.train.schedule]
-        yield from (p for owner in (self.task, *owners) for p in owner.parts())
-        if self.model is not None:
-            yield from self.model.parts()
-
-    def provenance(self) -> list[dict]:
-        """Slot, name and origin of every part in use, each once."""
-        found = {(p.slot, p.name): p.entry for p in self.parts()}
-        return [
-            {"slot": slot, "name": name, "plugin": e.plugin, "distribution": e.distribution, "version": e.version,
-             "source": e.source}
-            for (slot, name), e in sorted(found.items())
-        ]  # fmt: skip
-
-    def id(self) -> str:
-        """Names the run's folder: a hash of all that decides its result."""
-        origin = sorted({(e["plugin"], e["distribution"], e["version"]) for e in self.provenance()}, key=str)
-        spec = by_content(self.plain(), self.files())
-        text = json.dumps([spec, origin, self.text], sort_keys=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def files(self) -> dict[str, str]:
-        """The files that the run reads beside its data, and the sha256 of each."""
-        paths = [path for part in self.parts() for path in part.files()]
-        paths += [self.model.weights] if self.model and self.model.weights else []
-        return {path: digest(path) for path in paths}
-
-    def make_task(self):
-        """The task, nothing read yet."""
-        return bind_task(self.task, self.shape)
-
-    def sized(self, task) -> Shape:
-        """The shape with the vocabulary of a prepared task. Raises `SpecError` for reserved ids that lie outside it."""
-        outside = [name for name in IDS if getattr(self.shape, name) >= task.vocab_size]
-        if outside:
-            named = ", ".join(f"{name} {getattr(self.shape, name)}" for name in outside)
-            raise SpecError(f"the shape reserves {named}, and the tokenizer of this task has {task.vocab_size} tokens")
-        return dataclasses.replace(self.shape, vocab_size=task.vocab_size)
-
-    def make_model(self, task, registry=None):
-        """The model with its initial weights, for a prepared task: those of its file, and drawn ones for the rest."""
-        model = make(self.model, self.sized(task), seed=self.seed, registry=registry)
-        if self.model.weights:
-            begin(model, self.model.weights)
-        return model
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -104,7 +34,7 @@ class Trial:
     """Settings that a row is tried with, and the runs that try them."""
 
     values: Mapping[str, Any]
-    runs: tuple[RunSpec, ...]
+    runs: tuple[TrainedRun, ...]
 
     @property
     def name(self) -> str:
@@ -122,7 +52,7 @@ class Row:
     """
 
     name: str
-    runs: tuple[RunSpec, ...]
+    runs: tuple[TrainedRun, ...]
     differs: Mapping[str, Any] = field(default_factory=dict)
     cell: Mapping[str, str] = field(default_factory=dict, compare=False)
     trials: tuple[Trial, ...] = ()
@@ -132,14 +62,32 @@ class Row:
     match: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
-    def settled(self) -> tuple[RunSpec, ...]:
+    def first(self) -> TrainedRun:
+        """The run of the first seed: the others have all but the seed of it."""
+        return self.runs[0]
+
+    @property
+    def settled(self) -> tuple[TrainedRun, ...]:
         """The runs as far as it is known what they are."""
         return () if self.held else self.runs
 
-    def each(self, change: Callable[[RunSpec], RunSpec]) -> Row:
+    def change_runs(self, change: Callable[[TrainedRun], TrainedRun]) -> Row:
         """The row with every run changed, those of its trials too."""
         trials = tuple(dataclasses.replace(t, runs=tuple(map(change, t.runs))) for t in self.trials)
         return dataclasses.replace(self, runs=tuple(map(change, self.runs)), trials=trials)
+
+
+@dataclass(frozen=True)
+class ReferenceRow:
+    """A line of the table that no gradient trained."""
+
+    name: str
+    first: ReferenceRun
+    differs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[ReferenceRun, ...]:
+        return (self.first,)
 
 
 @dataclass(frozen=True)
@@ -163,6 +111,7 @@ class Comparison:
     name: str
     rows: tuple[Row, ...]
     baseline: str
+    references: tuple[ReferenceRow, ...] = ()
     refused: tuple[Refusal, ...] = field(default=(), compare=False)
     test: str = "sign-flip"
     margin: float | None = None
@@ -172,33 +121,41 @@ class Comparison:
     claims: tuple[Claim, ...] = field(default=(), compare=False)
 
     @property
-    def base(self) -> Row:
-        return next(row for row in self.rows if row.name == self.baseline)
+    def lines(self) -> tuple[Row | ReferenceRow, ...]:
+        """All that have runs, the trained ones first."""
+        return (*self.rows, *self.references)
 
-    def told_apart(self, rows: Iterable[Row]) -> Comparison:
-        """The comparison with these rows, and what each of them has that the baseline has not."""
-        rows = tuple(rows)
-        base = next(row for row in rows if row.name == self.baseline).runs[0]
-        rows = tuple(dataclasses.replace(row, differs=difference(base, row.runs[0])) for row in rows)
-        return dataclasses.replace(self, rows=rows)
+    @property
+    def base(self) -> Row | ReferenceRow:
+        return next(row for row in self.lines if row.name == self.baseline)
 
-    def plain(self) -> dict:
+    def replace_rows(self, rows: Iterable[Row]) -> Comparison:
+        """The comparison with these trained rows, and what each line has that the baseline has not."""
+        changed = dataclasses.replace(self, rows=tuple(rows))
+        base = changed.base.first
+        differing = [dataclasses.replace(row, differs=difference(base, row.first)) for row in changed.rows]
+        bars = [dataclasses.replace(row, differs=difference(base, row.first)) for row in changed.references]
+        return dataclasses.replace(changed, rows=tuple(differing), references=tuple(bars))
+
+    def plain(self) -> dict[str, Any]:
         """As YAML holds it, with every row written out and every default filled in."""
-        trained = [row for row in self.rows if row.runs[0].model is not None]
-        rows = {row.name: {side: row.runs[0].plain()[side] for side in SIDES} for row in trained}
-        out = {"rows": rows, "seeds": [run.seed for run in trained[0].runs], "baseline": self.baseline}
-        out |= {"test": self.test} | ({} if self.margin is None else {"margin": self.margin})
+        rows = {row.name: {side: row.first.plain()[side] for side in SIDES} for row in self.rows}
+        out: dict[str, Any] = {"rows": rows, "seeds": [run.seed for run in self.rows[0].runs]}
+        out |= {"baseline": self.baseline, "test": self.test}
+        out |= {} if self.margin is None else {"margin": self.margin}
         out |= {key: rule.plain() for key in ("match", "tune", "halving") if (rule := getattr(self, key))}
         out |= {"claims": [claim.plain() for claim in self.claims]} if self.claims else {}
-        references = [run.reference.plain() for row in self.rows for run in row.runs if run.reference is not None]
+        references = [row.first.reference.plain() for row in self.references]
         return {**out, "references": references} if references else out
 
 
-def read_comparison(library: Library, name: str) -> Comparison:
-    """The comparison of that name, every part resolved and every row built without weights.
+def read_comparison(library: Library, name: str, prepared: Prepared | None = None) -> Comparison:
+    """The comparison of that name, every part resolved and every row built without weights. `prepared` keeps what is
+    made on the way.
 
     Raises `SpecError` with all faults of the comparison.
     """
+    prepared = prepared or Prepared(library)
     reader = library.reader()
     node = reader.mapping(library.find("comparisons", name), f"comparison '{name}'")
     reader.finish()
@@ -208,39 +165,40 @@ def read_comparison(library: Library, name: str) -> Comparison:
     seeds, rule = read_seeds(node, reader), read_rule(node, reader)
     match, tune, halving = read_match(node, reader), read_tune(node, reader), read_halving(node, reader)
     raw = raw_rows(node, library, reader)
-    made = [read_row(each, seeds, tune, library, reader) for each in raw]
-    rows = [row for row in made if isinstance(row, Row)]
+    read = [read_row(each, seeds, tune, prepared, reader) for each in raw]
+    rows = [row for row in read if isinstance(row, Row)]
     baseline = node.get("baseline").value if "baseline" in node.value else None
-    refused = excused(raw, made, baseline, reader)
-    extra = references(node, rows, reader)
-    names = [each.name for each in raw] + [row.name for row in extra]
+    refused = keep_refusals(raw, read, baseline, reader)
+    references = read_references(node, rows, reader)
+    names = [each.name for each in raw] + [row.name for row in references]
     for twice in sorted({n for n in names if names.count(n) > 1}):
         reader.fail(node.fault(f"two rows are called '{twice}'; give them names of their own under 'rows'"))
-    if baseline is not None and baseline not in names and None not in made:
+    if baseline is not None and baseline not in names and None not in read:
         reader.fail(node.get("baseline").fault(f"no row is called {show(baseline)}{nearest(baseline, names)}"))
-    same_metric(rows, reader)
-    known = {row.name: row.runs[0] for row in [*rows, *extra]}
-    first = next((run.make_task().metrics[0] for run in known.values()), "")
-    claims = read_claims(node, {n: known.get(n) for n in names}, first, baseline or next(iter(names), None), reader)
+    check_metrics(rows, prepared, reader)
+    first_runs: dict[str, RunSpec] = {row.name: row.first for row in rows}
+    first_runs |= {row.name: row.first for row in references}
+    metric = next((prepared.metric(run) for run in first_runs.values()), "")
+    known = {each: first_runs.get(each) for each in names}
+    claims = read_claims(node, known, metric, baseline or next(iter(names), None), reader)
     reader.finish()
-    rows += extra
-    base = next((row for row in rows if row.name == baseline), rows[0])
+    base = baseline if baseline in first_runs else rows[0].name
     rule |= {"match": match, "tune": tune, "halving": halving, "claims": claims}
-    return Comparison(name, tuple(rows), base.name, refused, **rule).told_apart(rows)
+    return Comparison(name, tuple(rows), base, tuple(references), refused, **rule).replace_rows(rows)
 
 
-def excused(
-    raw: list[Raw], made: list[Row | Refusal | None], baseline: str | None, reader: Reader
+def keep_refusals(
+    raw: list[Raw], read: list[Row | Refusal | None], baseline: str | None, reader: Reader
 ) -> tuple[Refusal, ...]:
     """The refusals that are rows of the design: each of its values stands in another row, and nothing hangs on it.
 
     The faults of the others go to the reader: of a value that no row can have, of the baseline, and of a plugin's
     failure, which is no refusal.
     """
-    cells = [each.cell for each, row in zip(raw, made, strict=True) if not isinstance(row, Refusal)]
+    cells = [each.cell for each, row in zip(raw, read, strict=True) if not isinstance(row, Refusal)]
     first = raw[0].name if raw and baseline is None else baseline
     kept = []
-    for refusal in (row for row in made if isinstance(row, Refusal)):
+    for refusal in (row for row in read if isinstance(row, Refusal)):
         cell = refusal.raw.cell
         stands = cell and all(any(other.get(k) == v for other in cells) for k, v in cell.items())
         if refusal.raw.name == first and stands:
@@ -253,7 +211,7 @@ def excused(
     return tuple(kept)
 
 
-def read_row(raw: Raw, seeds: list[int], tune: Tune | None, library: Library, reader: Reader) -> Row | Refusal | None:
+def read_row(raw: Raw, seeds: list[int], tune: Tune | None, prepared: Prepared, reader: Reader) -> Row | Refusal | None:
     """One row, its model built without weights and held against its task; a refusal where that fails, and None, with
     faults, where it cannot be read.
     """
@@ -273,21 +231,25 @@ def read_row(raw: Raw, seeds: list[int], tune: Tune | None, library: Library, re
     if model and model.weights and not Path(model.weights).is_file():
         reader.fail(model.node.fault(f"there is no file {model.weights}", "weights"))
     refusal = Refusal(raw)
-    if model and shape:
-        model = attempt(refusal, lambda: trimmed(model, shape, library.registry))
-    if model and shape and task:
-        attempt(refusal, lambda: fit(model, shape, bind_task(task, shape), task, library.registry))
+    used = attempt(refusal, lambda: prepared.used_slots(model, shape)) if model and shape else None
+    if used and shape and task:
+        attempt(refusal, lambda: prepared.check_fit(used, shape, task))
     if len(reader.faults) > before:
         reader.faults += refusal.faults
         return None
     if refusal.faults:
         return refusal
-    runs = tuple(RunSpec(model, shape, task, train, seed) for seed in seeds)
-    trials = [(values, [RunSpec(model, shape, task, tried, seed) for seed in tune.seeds]) for values, tried in trains]
-    return Row(raw.name, runs, cell=raw.cell, trials=tuple(Trial(values, tuple(each)) for values, each in trials))
+
+    assert used and shape and task and train, "or there would be a fault"
+
+    def make_runs(train: Train, seeds: Iterable[int]) -> tuple[TrainedRun, ...]:
+        return tuple(TrainedRun(shape, task, seed, used, train) for seed in seeds)
+
+    trials = tuple(Trial(values, make_runs(each, tune.seeds)) for values, each in trains if tune and each)
+    return Row(raw.name, make_runs(train, seeds), cell=raw.cell, trials=trials)
 
 
-def attempt(keeper: Reader | Refusal, check: Callable[[], Any]) -> Any:
+def attempt(keeper: Reader | Refusal, check: Callable[[], T]) -> T | None:
     """What `check` returns, or None and its faults kept."""
     try:
         return check()
@@ -296,80 +258,39 @@ def attempt(keeper: Reader | Refusal, check: Callable[[], Any]) -> Any:
         return None
 
 
-def references(node: Node, rows: list[Row], reader: Reader) -> list[Row]:
+def read_references(node: Node, rows: list[Row], reader: Reader) -> list[ReferenceRow]:
     """A row for every reference, on the task and shape of the first row."""
     out = []
     for child in listed(node.get("references"), reader) if "references" in node.value else ():
         part = reader.part(child, "reference")
         if part is not None and rows:
-            first = rows[0].runs[0]
-            out.append(Row(part.label(), (RunSpec(None, first.shape, first.task, None, 0, reference=part),)))
+            first = rows[0].first
+            out.append(ReferenceRow(part.label(), ReferenceRun(first.shape, first.task, 0, part)))
     return out
 
 
-def same_metric(rows: list[Row], reader: Reader) -> None:
+def check_metrics(rows: list[Row], prepared: Prepared, reader: Reader) -> None:
     """A fault for every row whose task does not give the metric by which the first row's is ranked."""
     for row in rows[1:]:
-        ranked, given = (each.runs[0].make_task().metrics for each in (rows[0], row))
-        if ranked[0] not in given:
-            text = f"row '{row.name}' has no {ranked[0]}, which ranks '{rows[0].name}'; it has {', '.join(given)}"
-            reader.fail(row.runs[0].task.fault(text))
+        ranked = prepared.metric(rows[0].first)
+        given = prepared.bound_task(row.first.task, row.first.shape).metrics
+        if ranked not in given:
+            text = f"row '{row.name}' has no {ranked}, which ranks '{rows[0].name}'; it has {', '.join(given)}"
+            reader.fail(row.first.task.fault(text))
 
 
 def warnings(comparison: Comparison) -> list[str]:
     """What is allowed and known to go wrong."""
     out = []
-    seeds = {run.seed for row in comparison.rows for run in row.runs if run.model}
+    seeds = {run.seed for row in comparison.rows for run in row.runs}
     for rule, what, who in ((comparison.tune, "settings", "trials"), (comparison.halving, "rows", "rounds")):
         if shared := ", ".join(map(str, sorted(seeds & set(rule.seeds if rule else ())))):
             out.append(f"seed {shared} chooses {what} and is scored with them; let {who} have others")
     for row in comparison.rows:
-        run = row.runs[0]
-        for part in () if run.model is None or run.train.warmup else run.model.slots["residual"].parts():
+        model, layers = row.first.model, row.first.shape.n_layers
+        for part in () if row.first.train.warmup else model.slots["residual"].parts():
             if getattr(part.target, "needs_warmup", False):
                 out.append(f"row '{row.name}': residual '{part.name}' needs a warm-up, and train.warmup is 0")
-        for part in run.model.beyond(run.shape.n_layers) if run.model and run.model.shape else ():
-            out.append(f"row '{row.name}': {part.slot} '{part.label()}' is in none of its {run.shape.n_layers} layers")
+        for part in model.beyond(layers) if model.shape else ():
+            out.append(f"row '{row.name}': {part.slot} '{part.label()}' is in none of its {layers} layers")
     return list(dict.fromkeys(out))
-
-
-def difference(base: RunSpec, run: RunSpec) -> dict[str, str]:
-    """What a run has that the baseline has not: slot or dotted setting to what stands there."""
-    mine, theirs = facets(run), facets(base)
-    return {k: v for k, v in mine.items() if theirs.get(k) != v}
-
-
-def facets(run: RunSpec) -> dict[str, str]:
-    """Everything that makes a run, one line a slot or setting, in short words."""
-    out = {}
-    if run.model is not None:
-        out |= {slot: value.label() for slot, value in run.model.slots.items()}
-        out |= {"share": show(run.model.share), "weights": show(run.model.weights)}
-    for owner, record in (("shape", run.shape), ("train", run.train)):
-        for f in dataclasses.fields(record) if record is not None else ():
-            value = getattr(record, f.name)
-            out[f"{owner}.{f.name}"] = value.label() if isinstance(value, PartSpec) else show(value)
-    return out | {"task": run.task.label()}
-
-
-def by_content(value: Any, files: Mapping[str, str]) -> Any:
-    """A plain value with every path of a file replaced by what the file holds, so that a folder may be moved."""
-    if isinstance(value, dict):
-        return {k: by_content(v, files) for k, v in value.items()}
-    if isinstance(value, list):
-        return [by_content(v, files) for v in value]
-    return files.get(value, value) if isinstance(value, str) else value
-
-
-def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:
-    """A `RunSpec` from what its `plain` wrote. Raises `SpecError`."""
-    reader = library.reader()
-    top = Node(spec)
-    task, shape = reader.part(top.get("task"), "task"), reader.shape(top.get("shape"))
-    model = train = reference = None
-    if "reference" in spec:
-        reference = reader.part(top.get("reference"), "reference")
-    else:
-        model, train = reader.model(top.get("model")), reader.train(top.get("train"))
-    reader.finish()
-    return RunSpec(model and model.only(spec["model"]), shape, task, train, spec["seed"], reference)

@@ -104,7 +104,7 @@ def completions(
         return
     open_axes = [axis for axis, value in enumerate(partial) if value is None]
     if not open_axes:
-        yield tuple(partial)
+        yield tuple(value for value in partial if value is not None)
         return
     axis = open_axes[0]
     chosen = [(other, value) for other, value in enumerate(partial) if value is not None]

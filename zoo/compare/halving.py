@@ -16,12 +16,12 @@ from zoo.train.loop import n_steps
 from zoo.train.metrics import METRICS, Metric
 
 from .comparison import Comparison, Row, Trial
-from .prepared import prepared
-from .tune import Asked, outcome
+from .prepared import Prepared
+from .tune import NamedRuns, read_outcome
 from .tuning_rules import Halving
 
 
-def halved(comparison: Comparison, known: dict, out: Path) -> Comparison:
+def drop_rows(comparison: Comparison, prepared: Prepared, out: Path) -> Comparison:
     """The comparison with the rounds that are known and how they ended in `out`. Runs of rows that were dropped are
     held, and those of all rows while a round is open.
 
@@ -30,35 +30,30 @@ def halved(comparison: Comparison, known: dict, out: Path) -> Comparison:
     rule = comparison.halving
     if rule is None:
         return comparison
-    name = comparison.rows[0].runs[0].make_task().metrics[0]
-    rows = {row.name: begun(row) for row in comparison.rows}
-    left = [row for row in rows.values() if row.halving is not None]
+    metric = prepared.metric(comparison.rows[0].first)
+    rows = {row.name: replace(row, halving={"rounds": [], "dropped": False}, trials=()) for row in comparison.rows}
+    left = list(rows.values())
     for number in range(rule.rounds - 1):
         if sum(row.name != comparison.baseline for row in left) < 2:
             break
-        tried = [trial(row, rule, number, known) for row in left]
-        found = [outcome(each, name, known, out) for each in tried]
+        trials = [make_round(row, rule, number, prepared) for row in left]
+        found = [read_outcome(each, metric, prepared, out) for each in trials]
         open_ = not all(each["status"] for each in found)
-        left = [entered(*each, open_) for each in zip(left, tried, found, strict=True)]
+        left = [add_round(*each, open_) for each in zip(left, trials, found, strict=True)]
         if not open_:
-            left = ranked(left, comparison.baseline, rule, METRICS[name])
+            left = rank_rows(left, comparison.baseline, rule, METRICS[metric])
         rows |= {row.name: row for row in left}
-        left = [row for row in left if not row.halving["dropped"]]
+        left = [row for row in left if row.halving and not row.halving["dropped"]]
         if open_:
             rows |= {row.name: replace(row, held=True) for row in left}
             break
     return replace(comparison, rows=tuple(rows.values()))
 
 
-def begun(row: Row) -> Row:
-    """The row before the first round; a reference has none."""
-    return row if row.runs[0].model is None else replace(row, halving={"rounds": [], "dropped": False}, trials=())
-
-
-def trial(row: Row, rule: Halving, number: int, known: dict) -> Trial:
+def make_round(row: Row, rule: Halving, number: int, prepared: Prepared) -> Trial:
     """The row's runs of a round: whole runs of their own, with fewer steps and with the seeds of the rule."""
-    run, share = row.runs[0], rule.share(number)
-    steps = n_steps(run.train, prepared(run, known))
+    run, share = row.first, rule.share(number)
+    steps = n_steps(run.train, prepared.task(run))
     if steps < share:
         text = f"row '{row.name}' has {steps} steps, and halving would divide them by {share}"
         raise SpecError([run.model.node.fault(text)])
@@ -66,26 +61,27 @@ def trial(row: Row, rule: Halving, number: int, known: dict) -> Trial:
     return Trial({}, tuple(replace(run, train=train, seed=seed) for seed in rule.seeds))
 
 
-def entered(row: Row, tried: Trial, got: Mapping[str, Any], open_: bool) -> Row:
+def add_round(row: Row, trial: Trial, got: Mapping[str, Any], open_: bool) -> Row:
     """The row with one more round, of which nothing is told while a run of it is open."""
-    told = {key: None if open_ else got[key] for key in ("status", "reason", "dev")}
-    this = {"steps": tried.runs[0].train.steps, "runs": got["runs"], **told, "rank": None, "of": None}
-    halving = {**row.halving, "rounds": [*row.halving["rounds"], this]}
-    return replace(row, halving=halving, trials=(*row.trials, tried))
+    end = {key: None if open_ else got[key] for key in ("status", "reason", "dev")}
+    this = {"steps": trial.runs[0].train.steps, "runs": got["runs"], **end, "rank": None, "of": None}
+    before = row.halving or {}
+    halving = {**before, "rounds": [*before["rounds"], this]}
+    return replace(row, halving=halving, trials=(*row.trials, trial))
 
 
-def ranked(left: Sequence[Row], baseline: str, rule: Halving, metric: Metric) -> list[Row]:
+def rank_rows(left: Sequence[Row], baseline: str, rule: Halving, metric: Metric) -> list[Row]:
     """The rows with their ranks among those beside the baseline in the last round; all that are not among the best
     1/`factor`, or have no score, are dropped.
     """
     sign = -1.0 if metric.better == "higher" else 1.0
     rest = [row for row in left if row.name != baseline]
-    score = {row.name: row.halving["rounds"][-1]["dev"] for row in rest}
+    score = {row.name: found["rounds"][-1]["dev"] for row in rest if (found := row.halving)}
     order = sorted((name for name in score if score[name] is not None), key=lambda name: sign * score[name])
     kept = order[: math.ceil(len(rest) / rule.factor)]
     out = []
     for row in left:
-        *before, this = row.halving["rounds"]
+        *before, this = (row.halving or {})["rounds"]
         rank = order.index(row.name) + 1 if row.name in order else None
         this = {**this, "rank": rank, "of": len(rest)}
         dropped = row.name != baseline and row.name not in kept
@@ -93,7 +89,7 @@ def ranked(left: Sequence[Row], baseline: str, rule: Halving, metric: Metric) ->
     return out
 
 
-def rounds(comparison: Comparison) -> list[Asked]:
+def halving_rounds(comparison: Comparison) -> list[NamedRuns]:
     """The runs of the rounds that are known, one round after the other."""
     most = max((len(row.trials) for row in comparison.rows), default=0)
     return [
@@ -102,7 +98,7 @@ def rounds(comparison: Comparison) -> list[Asked]:
     ]
 
 
-def most(rule: Halving, rest: int) -> list[int]:
+def count_rounds(rule: Halving, rest: int) -> list[int]:
     """How many rows beside the baseline each round has at most, the last one of whole runs too, of `rest` at first."""
     counts = []
     for _ in range(rule.rounds - 1):

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from zoo.declare.resize import resized
 from zoo.declare.shape import resized as sized
-from zoo.faults import SpecError
+from zoo.faults import Fault, SpecError
 from zoo.model.builder import bare, sketch
 from zoo.model.card import by_part
 from zoo.model.cost import flops_per_token, step_flops
+from zoo.registry import Registry
 from zoo.tasks import Task
 from zoo.train.loop import n_steps, tokens_per_step
 
-from .comparison import Comparison, Row, RunSpec
-from .prepared import prepared
+from .comparison import Comparison, ReferenceRow, Row
+from .prepared import Prepared
 from .rules import Match
+from .run_spec import TrainedRun
 
 CLOSE = 0.01
 """The share by which a row may differ and still count as equal."""
@@ -27,111 +29,114 @@ MOST = 8
 OUTSIDE = ("embedding", "position", "head")
 """What holds the parameters that `non-embedding-parameters` leaves out."""
 
-Measure = Callable[[RunSpec, Task, object], float]
+Measure = Callable[[TrainedRun, Task, Registry], float]
 
 
-def parameters(run: RunSpec, task: Task, registry) -> int:
-    return sum(by_part(bare(run.model, run.sized(task), registry)).values())
+def count_parameters(run: TrainedRun, task: Task, registry: Registry) -> int:
+    return sum(by_part(bare(run.model, run.shape_for(task), registry)).values())
 
 
-def inner_parameters(run: RunSpec, task: Task, registry) -> int:
-    counts = by_part(bare(run.model, run.sized(task), registry))
+def count_inner_parameters(run: TrainedRun, task: Task, registry: Registry) -> int:
+    counts = by_part(bare(run.model, run.shape_for(task), registry))
     return sum(count for part, count in counts.items() if part not in OUTSIDE)
 
 
-def flops(run: RunSpec, task: Task, registry) -> int:
-    return flops_per_token(bare(run.model, run.sized(task), registry), task)
+def count_flops(run: TrainedRun, task: Task, registry: Registry) -> int:
+    return flops_per_token(bare(run.model, run.shape_for(task), registry), task)
 
 
-def flops_of_a_step(run: RunSpec, task: Task, registry) -> int:
-    return step_flops(flops(run, task, registry), run.train, task)
+def count_step_flops(run: TrainedRun, task: Task, registry: Registry) -> int:
+    return step_flops(count_flops(run, task, registry), run.train, task)
 
 
-def untimed(run: RunSpec, task: Task, registry) -> float:
+def refuse_untimed(run: TrainedRun, task: Task, registry: Registry) -> float:
     raise SpecError("match: no step of these rows has been timed; 'zoo run' and 'zoo plan' do that first")
 
 
 MEASURES: Mapping[str, Measure] = {
-    "parameters": parameters,
-    "non-embedding-parameters": inner_parameters,
-    "flops-per-token": flops,
-    "training-flops": flops_of_a_step,
+    "parameters": count_parameters,
+    "non-embedding-parameters": count_inner_parameters,
+    "flops-per-token": count_flops,
+    "training-flops": count_step_flops,
     "tokens": lambda run, task, registry: tokens_per_step(run.train, task),
-    "seconds": untimed,
+    "seconds": refuse_untimed,
 }
 """Of a model, or of one step where the steps are what is matched."""
 
 
-def of_ffn(run: RunSpec, width: int) -> RunSpec:
+def resize_ffn(run: TrainedRun, width: int) -> TrainedRun:
     return replace(run, shape=replace(run.shape, d_ff=width))
 
 
-def of_model(run: RunSpec, width: int) -> RunSpec:
+def resize_model(run: TrainedRun, width: int) -> TrainedRun:
     shape = sized(run.shape, {"d_model": width})
     return replace(run, model=resized(run.model, shape), shape=shape)
 
 
-def of_depth(run: RunSpec, layers: int) -> RunSpec:
+def resize_depth(run: TrainedRun, layers: int) -> TrainedRun:
     return replace(run, shape=replace(run.shape, n_layers=layers))
 
 
-SIZES: Mapping[str, tuple[Callable[[RunSpec, int], RunSpec], Callable[[RunSpec], tuple[int, ...]]]] = {
-    "d_ff": (of_ffn, lambda run: (run.shape.d_ff or 4 * run.shape.d_model, 8, 1)),
-    "d_model": (of_model, lambda run: (run.shape.d_model, 8 * run.shape.n_heads, 2 * run.shape.n_heads)),
-    "n_layers": (of_depth, lambda run: (run.shape.n_layers, 1)),
+SIZES: Mapping[str, tuple[Callable[[TrainedRun, int], TrainedRun], Callable[[TrainedRun], tuple[int, ...]]]] = {
+    "d_ff": (resize_ffn, lambda run: (run.shape.d_ff or 4 * run.shape.d_model, 8, 1)),
+    "d_model": (resize_model, lambda run: (run.shape.d_model, 8 * run.shape.n_heads, 2 * run.shape.n_heads)),
+    "n_layers": (resize_depth, lambda run: (run.shape.n_layers, 1)),
 }
 """How a run is built at another size; where the search for it begins, and its steps, coarse before fine."""
 
 
-def matched(comparison: Comparison, known: dict, registry, measure: Measure | None = None) -> Comparison:
+def match_rows(comparison: Comparison, prepared: Prepared, measure: Measure | None = None) -> Comparison:
     """The comparison with every row at the size or the number of steps at which it agrees with the baseline in what
     `measure` finds, by default that of the table. Raises `SpecError` for rows that cannot.
     """
     rule = comparison.match
     if rule is None or any(row.match for row in comparison.rows):
         return comparison
-    if comparison.base.runs[0].model is None:
+    if isinstance(comparison.base, ReferenceRow):
         raise SpecError(f"match: the baseline '{comparison.baseline}' is no model; write 'to' with a number")
     target, measure = rule.to, measure or MEASURES[rule.what]
     if target is None:
-        run = comparison.base.runs[0]
-        task = prepared(run, known)
-        target = measure(run, task, registry) * (n_steps(run.train, task) if rule.by == "steps" else 1)
-    rows, faults = [], []
+        run = comparison.base.first
+        task = prepared.task(run)
+        each = measure(run, task, prepared.library.registry)
+        target = each * (n_steps(run.train, task) if rule.by == "steps" else 1)
+    rows: list[Row] = []
+    faults: list[Fault] = []
     for row in comparison.rows:
         try:
-            rows.append(row if row.runs[0].model is None else agreed(row, rule, measure, target, known, registry))
+            rows.append(match_row(row, rule, measure, target, prepared))
         except SpecError as error:
             faults += error.faults
     if faults:
         raise SpecError(faults)
-    return comparison.told_apart(rows)
+    return comparison.replace_rows(rows)
 
 
-def agreed(row: Row, rule: Match, measure: Measure, target: float, known: dict, registry) -> Row:
+def match_row(row: Row, rule: Match, measure: Measure, target: float, prepared: Prepared) -> Row:
     """One row at the size or the steps at which it comes nearest to the target. Raises `SpecError`."""
-    run = row.runs[0]
-    task = prepared(run, known)
+    run, registry = row.first, prepared.library.registry
+    task = prepared.task(run)
+    size: int | None
     if rule.by == "steps":
         one = measure(run, task, registry)
         before, size = n_steps(run.train, task), max(1, round(target / one))
         got = one * size
         if size != before:
-            row = row.each(lambda each: replace(each, train=each.train.of_steps(size)))
+            row = row.change_runs(lambda each: replace(each, train=each.train.of_steps(size)))
     else:
         got, size = measure(run, task, registry), None
         if got != target:
             change, (start, *steps) = SIZES[rule.by][0], SIZES[rule.by][1](run)
-            size = search(lambda n: measure(change(run, n), task, registry), target, start, steps)
+            size = search_size(lambda n: measure(change(run, n), task, registry), target, start, list(steps))
             if size is None:
                 why = "its parts have no such width, or write their own"
                 others = " or ".join(way for way in SIZES if way != rule.by)
                 text = f"row '{row.name}': {rule.by} changes nothing in its {rule.what}: {why}; match by {others}"
                 raise SpecError([run.model.node.fault(text)])
             new = change(run, size)
-            sketch(new.model, new.sized(task), registry)
+            sketch(new.model, new.shape_for(task), registry)
             got = measure(new, task, registry)
-            row = row.each(lambda each: replace(each, model=new.model, shape=new.shape))
+            row = row.change_runs(lambda each: replace(each, model=new.model, shape=new.shape))
     off = got / target - 1
     if abs(off) > FAR:
         text = f"row '{row.name}' cannot be matched in {rule.what}: {rule.by} {size} comes nearest, {off:+.0%} off"
@@ -139,14 +144,14 @@ def agreed(row: Row, rule: Match, measure: Measure, target: float, known: dict, 
     return replace(row, match={"what": rule.what, "by": rule.by, "size": size, "value": got, "mismatch": off})
 
 
-def search(count: Callable[[int], float], target: float, start: int, steps: list[int]) -> int | None:
+def search_size(count: Callable[[int], float], target: float, start: int, steps: list[int]) -> int | None:
     """The size whose count comes nearest to the target, in multiples of the first step, or of a finer one where that
     is not close enough; None if the size changes nothing. By secants: counts are lines or parabolas of a size.
     """
     off: dict[int, float] = {}
     for step in steps:
         try:
-            secants(lambda n: count(n) - target, off, start, step)
+            find_root(lambda n: count(n) - target, off, start, step)
         except SpecError:  # sizes that the parts do not accept
             if not off:
                 raise
@@ -158,7 +163,7 @@ def search(count: Callable[[int], float], target: float, start: int, steps: list
     return start
 
 
-def secants(distance: Callable[[int], float], off: dict[int, float], start: float, step: int) -> None:
+def find_root(distance: Callable[[int], float], off: dict[int, float], start: float, step: int) -> None:
     """Add to `off` the distances of sizes, nearer and nearer to where it is 0."""
 
     def at(size: float) -> int:

@@ -106,8 +106,9 @@ def picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list
         return []
     before = len(reader.faults)
     only, without = (conditions(node, key, axes, reader) for key in ("only", "except"))
+    sizes = [len(values) for values in axes.values()]
     try:
-        chosen = DESIGNS[name]([len(values) for values in axes.values()], Conditions(only, without)) if axes else [()]
+        chosen: list[Pick] = DESIGNS[name](sizes, Conditions(only, without)) if axes else [()]
     except ValueError as error:
         reader.fail(written.fault(f"design {show(name)}: {error}"))
         return []
@@ -183,7 +184,7 @@ def listed(node: Node, reader: Reader) -> list[Node]:
 
 def overlay(base: Sides, row: Node, library: Library, reader: Reader) -> Sides | None:
     """The sides of one row, models and shapes expanded; what the row writes replaces what all rows share."""
-    sides = {side: beside(row) for side in ("model", "shape", "train")} | base
+    sides = {side: beside(row) for side in ("model", "shape", "train")} | dict(base)
     for key, child in reader.mapping(row, "a row").items():
         if key in SIDES:
             sides[key] = child

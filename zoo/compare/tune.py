@@ -14,35 +14,32 @@ from zoo.declare.spec import Node, Train
 from zoo.runs import Run
 from zoo.train.metrics import METRICS, Metric
 
-from .comparison import Comparison, Row, RunSpec, Trial
-from .optuna_sampler import Values, drawn, version
-from .prepared import prepared
-from .tuning_rules import Range, Tune, placed
+from .comparison import Comparison, Row, Trial
+from .optuna_sampler import Values, draw_values, read_version
+from .prepared import Prepared
+from .run_spec import RunSpec, TrainedRun
+from .tuning_rules import Draw, Range, Tune, placed
 
 ENDED = ("done", "diverged", "failed")
 """Statuses of trials that say how they came out."""
 CLOSE = 0.05
 """The share of a range by which a value may lie from its end and still count as at the edge."""
-Asked = Sequence[tuple[str, Sequence[RunSpec]]]
+NamedRuns = Sequence[tuple[str, Sequence[RunSpec]]]
 """Runs that can go side by side, by what they are called."""
 
 
-def read(run: RunSpec, known: dict) -> RunSpec:
-    """The run with the hash of the text that it reads."""
-    return replace(run, text=prepared(run, known).sha256)
-
-
-def rounds(comparison: Comparison) -> list[Asked]:
+def trial_rounds(comparison: Comparison) -> list[NamedRuns]:
     """The runs of the trials that are known, one round after the other; all are in the first unless they are drawn."""
     most = max((len(row.trials) for row in comparison.rows), default=0)
-    size = comparison.tune.draw.per_round if comparison.tune.draw else max(most, 1)
+    draw = comparison.tune.draw if comparison.tune else None
+    size = draw.per_round if draw else max(most, 1)
     return [
         [(f"{row.name} · {trial.name}", trial.runs) for row in comparison.rows for trial in row.trials[i : i + size]]
         for i in range(0, most, size)
     ]
 
 
-def settled(comparison: Comparison, known: dict, out: Path, library: Library) -> Comparison:
+def choose_settings(comparison: Comparison, prepared: Prepared, out: Path) -> Comparison:
     """The comparison with its trials as far as these are known, and with the settings that they have chosen in `out`
     once every one has ended.
 
@@ -51,51 +48,54 @@ def settled(comparison: Comparison, known: dict, out: Path, library: Library) ->
     rule = comparison.tune
     if rule is None:
         return comparison
-    name = comparison.rows[0].runs[0].make_task().metrics[0]
-    found = [explored(row, rule, name, known, out, library) for row in comparison.rows]
+    metric = prepared.metric(comparison.rows[0].first)
+    found = [extend_trials(row, rule, metric, prepared, out) for row in comparison.rows]
     if rule.draw:  # every row as far as the last of them
         least = min(len(row.trials) for row, _ in found if row.trials)
         found = [(replace(row, trials=row.trials[:least]), trials[:least]) for row, trials in found]
     ended = all(trial["status"] for _, trials in found for trial in trials)
-    made = [decided(row, trials, rule, METRICS[name], ended) if row.trials else row for row, trials in found]
-    return comparison.told_apart(made)
+    chosen = [choose_trial(row, trials, rule, METRICS[metric], ended) if row.trials else row for row, trials in found]
+    return comparison.replace_rows(chosen)
 
 
-def explored(
-    row: Row, rule: Tune, metric: str, known: dict, out: Path, library: Library
-) -> tuple[Row, list[dict[str, Any]]]:
+def extend_trials(row: Row, rule: Tune, metric: str, prepared: Prepared, out: Path) -> tuple[Row, list[dict[str, Any]]]:
     """The row with the trials that are known, drawn ones too, and how each of these ended."""
-    if rule.draw is None or row.runs[0].model is None:
-        return row, [outcome(trial, metric, known, out) for trial in row.trials]
-    run, trials, found = row.runs[0], [], []
+    if rule.draw is None:
+        return row, [read_outcome(trial, metric, prepared, out) for trial in row.trials]
+    run, library = row.first, prepared.library
+    trials: list[Trial] = []
+    found: list[dict[str, Any]] = []
     ends = {path: axis.low if isinstance(axis, Range) else axis[0] for path, axis in rule.axes.items()}
-    lowest = trained(run.train, ends, library)
+    lowest = change_settings(run.train, ends, library)
 
-    def scored(batch: Sequence[Values]) -> list[float | None] | None:
-        trials.extend(trial(run, values, rule, library) for values in batch)
-        found.extend(outcome(each, metric, known, out) for each in trials[-len(batch) :])
+    def score(batch: Sequence[Values]) -> list[float | None] | None:
+        trials.extend(make_trial(run, values, rule, library) for values in batch)
+        found.extend(read_outcome(each, metric, prepared, out) for each in trials[-len(batch) :])
         ended = found[-len(batch) :]
         return [each["dev"] for each in ended] if all(each["status"] for each in ended) else None
 
-    drawn(rule, METRICS[metric].better, lambda path: isinstance(setting(lowest, path), int), scored)
+    draw_values(
+        rule, rule.draw, METRICS[metric].better, lambda path: isinstance(read_setting(lowest, path), int), score
+    )
     return replace(row, trials=tuple(trials)), found
 
 
-def trial(run: RunSpec, values: Values, rule: Tune, library: Library) -> Trial:
+def make_trial(run: TrainedRun, values: Values, rule: Tune, library: Library) -> Trial:
     """The run's settings with other values. Raises `SpecError` for values that do not go together."""
-    train = trained(run.train, values, library)
+    train = change_settings(run.train, values, library)
     runs = tuple(replace(run, train=train, seed=seed) for seed in rule.seeds)
     return Trial({path: value.plain() for path, value in values.items()}, runs)
 
 
-def trained(train: Train, values: Values, library: Library) -> Train:
+def change_settings(train: Train, values: Values, library: Library) -> Train:
     reader = library.reader()
-    made = reader.train(placed(Node(train.plain()), values))
+    changed = reader.train(placed(Node(train.plain()), values))
     reader.finish()
-    return made
+    assert changed, "or it would have raised"
+    return changed
 
 
-def setting(train: Train, path: str) -> Any:
+def read_setting(train: Train, path: str) -> Any:
     """What stands at a path of the settings."""
     value = train.plain()
     for step in path.split("."):
@@ -103,9 +103,9 @@ def setting(train: Train, path: str) -> Any:
     return value
 
 
-def outcome(trial: Trial, metric: str, known: dict, out: Path) -> dict[str, Any]:
+def read_outcome(trial: Trial, metric: str, prepared: Prepared, out: Path) -> dict[str, Any]:
     """How a trial ended: its mean on dev if every seed of it has one, else why not; without a status while one runs."""
-    ids = [read(run, known).id() for run in trial.runs]
+    ids = [prepared.id(run) for run in trial.runs]
     records = [Run(out / id).read() for id in ids]
     scores = [((record.get("best") or {}).get("dev") or {}).get(metric) for record in records]
     lost = next((record for record in records if record.get("status") != "done"), None)
@@ -120,41 +120,40 @@ def outcome(trial: Trial, metric: str, known: dict, out: Path) -> dict[str, Any]
         "runs": [{"seed": run.seed, "id": id} for run, id in zip(trial.runs, ids, strict=True)],
         "status": status,
         "reason": reason,
-        "dev": fmean(scores) if status == "done" else None,
+        "dev": fmean(score for score in scores if score is not None) if status == "done" else None,
     }
 
 
-def decided(row: Row, found: Sequence[Mapping[str, Any]], rule: Tune, metric: Metric, ended: bool) -> Row:
+def choose_trial(row: Row, found: Sequence[Mapping[str, Any]], rule: Tune, metric: Metric, ended: bool) -> Row:
     """The row with the settings of its best trial, the first of equal ones; without any while one is to come."""
-    tuning = {"trials": found, "chosen": None, "edge": {}, "reason": None}
-    tuning |= {"drawn": searched(rule)} if rule.draw else {}
+    tuning: dict[str, Any] = {"trials": found, "chosen": None, "edge": {}, "reason": None}
+    tuning |= {"drawn": describe_draw(rule, rule.draw)} if rule.draw else {}
     if not ended:
-        open_ = [trial | dict.fromkeys(("status", "reason", "dev")) for trial in found]
+        open_ = [dict(trial) | dict.fromkeys(("status", "reason", "dev")) for trial in found]
         return replace(row, held=True, tuning=tuning | {"trials": open_})
     sign = -1.0 if metric.better == "higher" else 1.0
     good = [i for i, trial in enumerate(found) if trial["dev"] is not None]
     if not good:
-        said = (f"{trial.name}: {told(got)}" for trial, got in zip(row.trials, found, strict=True))
-        return replace(
-            row, held=True, tuning=tuning | {"reason": f"no trial has a finite score on dev: {'; '.join(said)}"}
-        )
+        ends = (f"{trial.name}: {describe_end(got)}" for trial, got in zip(row.trials, found, strict=True))
+        reason = f"no trial has a finite score on dev: {'; '.join(ends)}"
+        return replace(row, held=True, tuning=tuning | {"reason": reason})
     best = row.trials[min(good, key=lambda i: sign * found[i]["dev"])]
-    tuning |= {"chosen": dict(best.values), "edge": edges(rule, best.values)}
+    tuning |= {"chosen": dict(best.values), "edge": find_edges(rule, best.values)}
     train = best.runs[0].train
     return replace(row, held=False, tuning=tuning, runs=tuple(replace(run, train=train) for run in row.runs))
 
 
-def searched(rule: Tune) -> dict[str, Any]:
+def describe_draw(rule: Tune, draw: Draw) -> dict[str, Any]:
     """How values were drawn, and from which ranges and lists."""
     written = rule.plain()
-    return {**rule.draw.plain(), "optuna": version(), "axes": {path: written[path] for path in rule.axes}}
+    return {**draw.plain(), "optuna": read_version(), "axes": {path: written[path] for path in rule.axes}}
 
 
-def told(trial: Mapping[str, Any]) -> str:
+def describe_end(trial: Mapping[str, Any]) -> str:
     return f"{trial['status']}, {trial['reason']}" if trial["reason"] else trial["status"]
 
 
-def edges(rule: Tune, chosen: Mapping[str, Any]) -> dict[str, str]:
+def find_edges(rule: Tune, chosen: Mapping[str, Any]) -> dict[str, str]:
     """The settings whose chosen number is the smallest or largest of a list, or within `CLOSE` of the low or high end
     of a range: a better one may lie beyond.
     """
@@ -162,7 +161,7 @@ def edges(rule: Tune, chosen: Mapping[str, Any]) -> dict[str, str]:
     for path, axis in rule.axes.items():
         value = chosen[path]
         if isinstance(axis, Range):
-            share = along(axis, value)
+            share = share_of_range(axis, value)
             if not CLOSE < share < 1 - CLOSE:
                 out[path] = "low" if share <= CLOSE else "high"
         else:
@@ -172,7 +171,7 @@ def edges(rule: Tune, chosen: Mapping[str, Any]) -> dict[str, str]:
     return out
 
 
-def along(axis: Range, value: float) -> float:
+def share_of_range(axis: Range, value: float) -> float:
     """How far along a range a value lies, from 0 to 1 on the range's scale."""
     scale = math.log if axis.scale == "log" else float
     low, high = scale(axis.low.plain()), scale(axis.high.plain())

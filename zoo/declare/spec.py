@@ -6,7 +6,9 @@ A `Node` is a raw value that knows where it was written; the records below it ar
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -126,6 +128,11 @@ class PartSpec:
         """The part as YAML would hold it."""
         options = {k: plain(v) for k, v in self.options.items() if not (v is None and k in SLOTS)}
         return {"name": self.name, **options} if options else self.name
+
+    @functools.cached_property
+    def content(self) -> str:
+        """The same text for equal parts of one registry."""
+        return json.dumps(self.plain(), sort_keys=True)
 
     def label(self) -> str:
         """The part as a person would call it: its name, and the options that are not at their defaults."""
@@ -258,6 +265,11 @@ class ModelSpec:
 
     def parts(self) -> Iterator[PartSpec]:
         return (p for slot in self.slots.values() for p in slot.parts())
+
+    @functools.cached_property
+    def content(self) -> str:
+        """The same text for equal models of one registry, whatever their sizes."""
+        return json.dumps(self.plain(), sort_keys=True)
 
     def plain(self) -> dict:
         more = {"share": self.share, "weights": self.weights}

@@ -11,18 +11,15 @@ import torch
 from tabulate import tabulate
 
 from zoo import numbers
-from zoo.compare.comparison import Comparison, Row, RunSpec
-from zoo.compare.halving import most
-from zoo.compare.prepared import prepared
-from zoo.compare.tune import read
-from zoo.declare.library import Library
-from zoo.model.builder import sketch
-from zoo.model.cost import cost, step_flops
+from zoo.compare.comparison import Comparison, Row
+from zoo.compare.halving import count_rounds
+from zoo.compare.prepared import Prepared
+from zoo.compare.run_spec import TrainedRun
+from zoo.model.cost import step_flops
 from zoo.runs import FINISHED, Run, machine
-from zoo.tasks import Task
 from zoo.train.loop import n_steps
 
-from .stages import Made, bound, foreseen
+from .stages import Made, bound, foresee
 from .step_timer import stepper
 
 MANY_EPOCHS = 5
@@ -43,28 +40,27 @@ class Line:
     flops: int
 
     @property
-    def runs(self) -> list[RunSpec]:
+    def runs(self) -> list[TrainedRun]:
         """Its runs, unless it was dropped, and those of its trials or rounds."""
         return [*self.last, *(run for trial in self.row.trials for run in trial.runs)]
 
     @property
-    def last(self) -> tuple[RunSpec, ...]:
+    def last(self) -> tuple[TrainedRun, ...]:
         return () if (self.row.halving or {}).get("dropped") else self.row.runs
 
-    def cost(self, run: RunSpec) -> int:
+    def cost(self, run: TrainedRun) -> int:
         """FLOPs of one of them."""
         return self.step * run.train.steps if run.train.steps else self.flops
 
 
 def table(
-    comparison: Comparison, library: Library, out: Path = Path("runs"), workers: int = 1, timed: bool = False
+    comparison: Comparison, prepared: Prepared, out: Path = Path("runs"), workers: int = 1, timed: bool = False
 ) -> str:
     """One line per row of the comparison; then how many runs they are, their FLOPs, and the time by runs that are done
     in `out` or, where there are none and `timed` says so, by a step timed here. Reads the data.
     """
-    known: dict = {}
-    registry, comparison = library.registry, foreseen(comparison, known, library, out)
-    lines = [planned(row, prepared(row.runs[0], known), registry) for row in comparison.rows if row.runs[0].model]
+    comparison = foresee(comparison, prepared, out)
+    lines = [planned(row, prepared) for row in comparison.rows]
     headers = ["variant", "parameters", "FLOPs/token", "KV/token", "memory", "kernel", "runs", "steps", "epochs"]
     align = ["left", *["right"] * 4, "left", *["right"] * 3]
     cells = [line.cells for line in lines]
@@ -76,17 +72,17 @@ def table(
     counted, flops = budget(comparison, lines)
     flops_said = f"{numbers.flops(flops)} FLOPs: three forward passes of every token in training, evaluations left out"
     said.append(f"{counted}, {flops_said}")
-    said += [time] if (time := duration(comparison, lines, flops, known, registry, out, workers, timed)) else []
+    said += [time] if (time := duration(comparison, lines, flops, prepared, out, workers, timed)) else []
     said.append("memory is an estimate for one training step in float32")
     if max((line.epochs for line in lines if line.epochs), default=0) > MANY_EPOCHS:
         said.append(f"more than {MANY_EPOCHS} epochs: small models memorise by then; the best on dev is what counts")
     return "\n".join(said)
 
 
-def planned(row: Row, task: Task, registry) -> Line:
-    """A row of the plan, for a prepared task."""
-    run = row.runs[0]
-    counted = cost(sketch(run.model, run.sized(task), registry), task, run.train.batch_size)
+def planned(row: Row, prepared: Prepared) -> Line:
+    """A row of the plan. Reads the data."""
+    run = row.first
+    task, counted = prepared.task(run), prepared.facts(run).cost
     steps, step = n_steps(run.train, task), step_flops(counted.flops_per_token, run.train, task)
     weight = float(task.batch(64, torch.Generator().manual_seed(0)).weight.sum()) / 64
     tokens = steps * run.train.batch_size * run.train.accumulate * weight
@@ -108,7 +104,7 @@ def planned(row: Row, task: Task, registry) -> Line:
 
 def budget(comparison: Comparison, lines: Sequence[Line]) -> tuple[str, int]:
     """How many runs there are, and the FLOPs of all: at most so many while rows may still be dropped."""
-    references = sum(len(row.runs) for row in comparison.rows if row.runs[0].model is None)
+    references = len(comparison.references)
     if comparison.halving and any(line.row.held and line.last for line in lines):
         return at_most(comparison, lines, references)
     runs = references + sum(len(line.last) for line in lines)
@@ -128,7 +124,7 @@ def at_most(comparison: Comparison, lines: Sequence[Line], references: int) -> t
     base = [line for line in lines if line.row.name == comparison.baseline]
     rest = sorted((line for line in lines if line not in base), key=lambda line: -line.flops)
     flops = counts = 0
-    for number, kept in enumerate(rounds := most(rule, len(rest))):
+    for number, kept in enumerate(rounds := count_rounds(rule, len(rest))):
         chosen, last = [*base, *rest[:kept]], number == len(rounds) - 1
         seeds, share = (len(lines[0].row.runs), 1) if last else (len(rule.seeds), rule.share(number))
         flops += sum(line.step * ceil(line.flops // line.step / share) for line in chosen) * seeds
@@ -138,11 +134,11 @@ def at_most(comparison: Comparison, lines: Sequence[Line], references: int) -> t
 
 
 def duration(
-    comparison: Comparison, lines: Sequence[Line], flops: int, known: dict, registry, out: Path, workers: int,
+    comparison: Comparison, lines: Sequence[Line], flops: int, prepared: Prepared, out: Path, workers: int,
     timed: bool,
 ) -> str:  # fmt: skip
     """How long what is not done yet of so many FLOPs will take, and how that is known; nothing where it is not."""
-    asked = {read(run, known).id(): line.cost(run) for line in lines for run in line.runs}
+    asked = {prepared.id(run): line.cost(run) for line in lines for run in line.runs}
     ended = finished(out, asked)
     left = flops - sum(asked[id] for id in ended)
     done = {id: seconds for id, seconds in ended.items() if seconds}
@@ -152,8 +148,7 @@ def duration(
     if done:
         rate, how = sum(asked[id] for id in done) / sum(done.values()), f"by the {len(done)} that are done"
     elif timed:
-        run = base.row.runs[0]
-        rate = speed(run, prepared(run, known), registry, base.step, base.memory)
+        rate = speed(base.row.first, prepared, base.step, base.memory)
         how = f"by a step of '{base.row.name}' timed now, {numbers.flops(rate)} FLOPs/s"
     if rate is None:
         return ""
@@ -161,7 +156,7 @@ def duration(
     return f"about {about(left / rate / workers)} to go{side}: an estimate {how}"
 
 
-def speed(run: RunSpec, task: Task, registry, step: int, memory: int) -> float | None:
+def speed(run: TrainedRun, prepared: Prepared, step: int, memory: int) -> float | None:
     """FLOPs per second of a training step of `step` FLOPs; None for one that would not fit in memory."""
     if memory > machine()["memory_bytes"] / 2:
         return None
@@ -169,7 +164,8 @@ def speed(run: RunSpec, task: Task, registry, step: int, memory: int) -> float |
     try:
         torch.set_num_threads(run.train.threads)
         with torch.random.fork_rng(devices=[]):
-            again = stepper(Made(task, run.make_model(task, registry), bound(run.train)))
+            task = prepared.task(run)
+            again = stepper(Made(task, run.make_model(task, prepared.library.registry), bound(run.train)))
             taken = [again() for _ in range(TIMED + 1)]
     finally:
         torch.set_num_threads(threads)

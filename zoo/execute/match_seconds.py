@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from zoo.compare.comparison import Comparison, Row, RunSpec
-from zoo.compare.match_budget import matched
-from zoo.compare.tune import read
+from zoo.compare.comparison import Comparison, Row
+from zoo.compare.match_budget import match_rows
+from zoo.compare.prepared import Prepared
+from zoo.compare.run_spec import TrainedRun
 from zoo.declare.library import Library
 from zoo.faults import SpecError
 from zoo.runs import SPEEDS, Run, machine, write_json
@@ -32,7 +33,7 @@ Timer = Callable[[Sequence[Mapping[str, Any]], int], list[float]]
 
 
 def paced(
-    comparison: Comparison, library: Library, out: Path, workers: int, *, why_not: str = "",
+    comparison: Comparison, prepared: Prepared, out: Path, workers: int, *, why_not: str = "",
     say: Callable[[str], None] = lambda line: None, timer: Timer | None = None,
 ) -> Comparison:  # fmt: skip
     """The comparison with as many steps in every row as take the seconds that its `match` asks for; as it is, where
@@ -44,25 +45,25 @@ def paced(
     if comparison.match is None or comparison.match.what != WHAT:
         return comparison
     refuse(comparison)
-    known: dict = {}
-    rows = {key(row.runs[0], known): row for row in (comparison.base, *comparison.rows) if row.runs[0].model}
+    base = [comparison.base] if isinstance(comparison.base, Row) else []
+    rows = {key(row.first, prepared): row for row in (*base, *comparison.rows)}
     path = folder(out, comparison.name) / SPEEDS
     with Run(path.parent).lock(wait=lambda: True):
         sets = kept(path)
         if why_not:
             held = handed(path, sets, rows, why_not)
         else:
-            held = here(path, sets, rows, workers, library, say, timer or timed)
+            held = here(path, sets, rows, workers, prepared.library, say, timer or timed)
         write_json(path, {"format": 1, "sets": [held, *(each for each in sets if each is not held)]})
-    return matched(comparison, known, library.registry, lambda run, *_: held["rows"][key(run, known)]["seconds"])
+    return match_rows(comparison, prepared, lambda run, *_: held["rows"][key(run, prepared)]["seconds"])
 
 
 def refuse(comparison: Comparison) -> None:
     """Raise `SpecError` for rows whose steps have no time of their own."""
     faults = []
     for row in comparison.rows:
-        run = row.runs[0]
-        if run.model and run.train.processes > 1:
+        run = row.first
+        if run.train.processes > 1:
             text = f"row '{row.name}': match: {WHAT} cannot time runs of {run.train.processes} processes"
             faults.append(run.model.node.fault(f"{text}; match training-flops"))
     optimizers = comparison.tune.axes.get("optimizer", ()) if comparison.tune else ()
@@ -73,9 +74,9 @@ def refuse(comparison: Comparison) -> None:
         raise SpecError(faults)
 
 
-def key(run: RunSpec, known: dict) -> str:
+def key(run: TrainedRun, prepared: Prepared) -> str:
     """The id of a run without what does not decide how long its steps take."""
-    return read(replace(run, seed=0, train=run.train.of_one_step()), known).id()
+    return prepared.id(replace(run, seed=0, train=run.train.of_one_step()))
 
 
 def kept(path: Path) -> list[dict[str, Any]]:
@@ -104,7 +105,7 @@ def here(
 
     New rows are timed beside one that is kept, and stand to it as they did then.
     """
-    mine = {"machine": place(row.runs[0] for row in rows.values()), "workers": workers}
+    mine = {"machine": place(row.first for row in rows.values()), "workers": workers}
     held = next((each for each in sets if all(each[name] in (None, value) for name, value in mine.items())), None)
     if held is None and sets:
         say(f"{path} is of {spelled(sets[0])}; this is {spelled(mine)}: steps are timed anew, and the runs are others")
@@ -114,14 +115,14 @@ def here(
     if new:
         asked = [*old, *new]
         say(f"timing training steps: {len(asked)} rows by turns, {workers} at once")
-        records = [{"spec": rows[id].runs[0].plain(), "plugins": library.wishes()} for id in asked]
+        records = [{"spec": rows[id].first.plain(), "plugins": library.wishes()} for id in asked]
         found = dict(zip(asked, timer(records, workers), strict=True))
         scale = held["rows"][old[0]]["seconds"] / found[old[0]] if old else 1.0
         held["rows"] |= {id: {"name": rows[id].name, "seconds": scale * found[id]} for id in new}
     return held
 
 
-def place(runs: Iterable[RunSpec]) -> dict[str, Any]:
+def place(runs: Iterable[TrainedRun]) -> dict[str, Any]:
     """What decides how fast this machine is."""
     devices = {device(run.train.device) for run in runs}
     names = sorted(torch.cuda.get_device_name(each) if each.type == "cuda" else each.type for each in devices)

@@ -11,19 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from zoo.compare.comparison import Comparison, RunSpec, read_run
-from zoo.compare.halving import halved
-from zoo.compare.halving import rounds as of_halving
-from zoo.compare.match_budget import matched
-from zoo.compare.prepared import prepared
-from zoo.compare.tune import Asked, read, settled
-from zoo.compare.tune import rounds as of_trials
+from zoo.compare.comparison import Comparison, ReferenceRow, Refusal, Row
+from zoo.compare.halving import drop_rows, halving_rounds
+from zoo.compare.match_budget import match_rows
+from zoo.compare.prepared import Prepared
+from zoo.compare.run_spec import ReferenceRun, RunSpec, TrainedRun, read_run
+from zoo.compare.tune import NamedRuns, choose_settings, trial_rounds
 from zoo.declare.library import Library, open_library, own_document
 from zoo.declare.spec import ModelSpec, Node, PartSpec, Train
 from zoo.faults import SpecError
-from zoo.model.builder import bind, make, sketch
-from zoo.model.cost import cost
-from zoo.model.weights import begin, digest, fitting, read_model
+from zoo.model.builder import bind, make
+from zoo.model.weights import Fit, begin, digest, read_model
 from zoo.parts import Architecture
 from zoo.registry import discover
 from zoo.runs import Run, cores, write_json
@@ -51,24 +49,20 @@ class Made:
     reference: Reference | None = None
 
 
-def record(run: RunSpec, task: Task, library: Library, known: dict | None = None) -> dict[str, Any]:
+def record(run: RunSpec, prepared: Prepared) -> dict[str, Any]:
     """What a run's folder says before it starts: enough for another process to make the same, and its counts.
 
-    They are taken here, since a model without weights costs a process that has none seconds of imports; once for all
-    runs of a model, where `known` keeps them.
+    They are taken here, since a model without weights costs a process that has none seconds of imports.
     """
-    known = {} if known is None else known
-    counted = (id(run.model), run.shape, str(run.task.plain()), run.train and run.train.batch_size)
-    if counted not in known:
-        known[counted] = model_facts(run, task, library)
+    trained = isinstance(run, TrainedRun)
     return {
         "spec": run.plain(),
-        "model": known[counted],
+        "model": model_facts(run, prepared) if trained else None,
         "seed": run.seed,
-        "threads": run.train.threads if run.train else 1,
-        "processes": run.train.processes if run.train else 1,
+        "threads": run.train.threads if trained else 1,
+        "processes": run.train.processes if trained else 1,
         "provenance": run.provenance(),
-        "plugins": library.wishes(),
+        "plugins": prepared.library.wishes(),
     }
 
 
@@ -84,7 +78,7 @@ def materialise(record: Mapping[str, Any]) -> Made:
     run, library = reopen(record)
     task = run.make_task()
     task.prepare()
-    if run.reference is not None:
+    if isinstance(run, ReferenceRun):
         return Made(task, reference=bind(run.reference, {}))
     return Made(task, run.make_model(task, library.registry), bound(run.train))
 
@@ -153,31 +147,25 @@ def load(folder: str | os.PathLike):
     return trained(folder).model
 
 
-def model_facts(run: RunSpec, task: Task, library: Library) -> dict[str, Any] | None:
-    """The part `model` of the record; None for a reference."""
-    if run.model is None:
-        return None
-    model = sketch(run.model, run.sized(task), library.registry)
-    counted = cost(model, task, run.train.batch_size)
+def model_facts(run: TrainedRun, prepared: Prepared) -> dict[str, Any]:
+    """The part `model` of the record."""
+    facts = prepared.facts(run)
+    counted = facts.cost
     kernels = dict.fromkeys(part.name for part in run.model.parts() if part.slot == "kernel")
     return {
         "parameters": counted.parameters,
         "flops_per_token": counted.flops_per_token,
         "kv_bytes_per_token": counted.kv_bytes_per_token,
         "kernel": {"requested": ", ".join(kernels) or None, "effective": list(counted.kernels)},
-        "factorisation": "left to right" if model.autoregressive else "independent",
-        "weights": start_of(run.model, model),
+        "factorisation": "left to right" if facts.autoregressive else "independent",
+        "weights": start_of(run.model, facts.fit),
     }
 
 
-def start_of(spec: ModelSpec, model: Architecture) -> dict[str, Any] | None:
-    """The file that a model starts from, and which tensors one of the two has alone. Raises `SpecError`."""
-    if spec.weights is None:
+def start_of(spec: ModelSpec, fit: Fit | None) -> dict[str, Any] | None:
+    """The file that a model starts from, and which tensors one of the two has alone."""
+    if spec.weights is None or fit is None:
         return None
-    try:
-        fit = fitting(model, spec.weights)
-    except SpecError as error:
-        raise SpecError([spec.node.fault(fault.text, "weights") for fault in error.faults]) from error
     counts = {"filled": len(fit.filled), "drawn": fit.drawn, "unused": fit.unused}
     return {"file": spec.weights, "sha256": digest(spec.weights), **counts}
 
@@ -206,73 +194,66 @@ def bound(train: Train) -> Train:
 
 
 def write_comparison(
-    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None
+    comparison: Comparison, prepared: Prepared, out: Path, file: str, shard: Shard = WHOLE
 ) -> list[Job]:
     """Write the comparison's own record and every run's, and return the jobs, seeds interleaved across the rows.
 
     Of a shard, the runs outside it are left alone. A row whose settings are still to be chosen by trials has no runs
-    yet, and one that was dropped has none. `known` keeps what was read and counted. Raises `SpecError` for data that
-    cannot be read.
+    yet, and one that was dropped has none. Raises `SpecError` for data that cannot be read.
     """
-    known = {} if known is None else known
-    comparison = written(comparison, known, library, out, file)
-    return lined_up([(row.name, row.settled) for row in comparison.rows], known, library, out, shard)
+    comparison = write_foreseen(comparison, prepared, out, file)
+    trained = [(row.name, row.settled) for row in comparison.rows]
+    return write_jobs([*trained, *((row.name, row.runs) for row in comparison.references)], prepared, out, shard)
 
 
 def write_trials(
-    comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE, known: dict | None = None,
-    done: Collection[str] = (),
-) -> list[Job]:  # fmt: skip
+    comparison: Comparison, prepared: Prepared, out: Path, file: str, shard: Shard = WHOLE, done: Collection[str] = ()
+) -> list[Job]:
     """The same with what comes before the runs, trials or rounds of halving, as far as they are known, in place of the
     runs, and without those whose ids are `done`: `write_comparison` chooses once they have ended.
     """
-    known = {} if known is None else known
-    comparison = written(comparison, known, library, out, file)
-    rounds = of_trials(comparison) if comparison.tune else of_halving(comparison)
-    return [job for asked in rounds for job in lined_up(asked, known, library, out, shard, done)]
+    comparison = write_foreseen(comparison, prepared, out, file)
+    rounds = trial_rounds(comparison) if comparison.tune else halving_rounds(comparison)
+    return [job for named in rounds for job in write_jobs(named, prepared, out, shard, done)]
 
 
-def stages(comparison: Comparison, library: Library, out: Path, file: str, shard: Shard = WHOLE) -> Iterator[list[Job]]:
+def stages(
+    comparison: Comparison, prepared: Prepared, out: Path, file: str, shard: Shard = WHOLE
+) -> Iterator[list[Job]]:
     """Jobs that can go side by side, those on which the choice of others depends first: each list is to be run before
     the next is asked for.
     """
-    known: dict = {}
     done: set[str] = set()
-    comparison = matched(comparison, known, library.registry)
+    comparison = match_rows(comparison, prepared)
     if comparison.tune or comparison.halving:
-        while jobs := write_trials(comparison, library, out, file, shard, known, done):
+        while jobs := write_trials(comparison, prepared, out, file, shard, done):
             yield jobs
             done |= {job.run.id for job in jobs}
-    yield write_comparison(comparison, library, out, file, shard, known)
+    yield write_comparison(comparison, prepared, out, file, shard)
 
 
-def foreseen(comparison: Comparison, known: dict, library: Library, out: Path) -> Comparison:
+def foresee(comparison: Comparison, prepared: Prepared, out: Path) -> Comparison:
     """The comparison as far as `out` says what it becomes: matched, its settings chosen, its rows dropped."""
-    return halved(settled(matched(comparison, known, library.registry), known, out, library), known, out)
+    return drop_rows(choose_settings(match_rows(comparison, prepared), prepared, out), prepared, out)
 
 
-def written(comparison: Comparison, known: dict, library: Library, out: Path, file: str) -> Comparison:
+def write_foreseen(comparison: Comparison, prepared: Prepared, out: Path, file: str) -> Comparison:
     """The same, and its record."""
-    comparison = foreseen(comparison, known, library, out)
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, known, file, library))
+    comparison = foresee(comparison, prepared, out)
+    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, prepared, file))
     return comparison
 
 
-def lined_up(
-    rows: Asked, known: dict, library: Library, out: Path, shard: Shard, done: Collection[str] = ()
-) -> list[Job]:
+def write_jobs(rows: NamedRuns, prepared: Prepared, out: Path, shard: Shard, done: Collection[str] = ()) -> list[Job]:
     """The jobs of the named rows, one seed of each after the other; each run's folder says what it is. Those whose ids
     are `done` take part in the division into shards, and are left alone.
     """
     planned: dict[str, tuple[Job, dict[str, Any], int]] = {}
     for turn in itertools.zip_longest(*(runs for _, runs in rows)):
         for (row, runs), run in zip(rows, turn, strict=True):
-            if run is None:
-                continue
-            task, run = prepared(run, known), read(run, known)
-            if (id := run.id()) not in planned:
-                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, task, library, known)
-                planned[id] = Job(name, Run(out / id)), facts, work(run, facts, task)
+            if run is not None and (id := prepared.id(run)) not in planned:
+                name, facts = f"{row} · {run.seed}" if len(runs) > 1 else row, record(run, prepared)
+                planned[id] = Job(name, Run(out / id)), facts, work(run, facts, prepared.task(run))
     held = shard.holds([cost for *_, cost in planned.values()])
     mine = [each for each in itertools.compress(planned.values(), held) if each[0].run.id not in done]
     for job, facts, _ in mine:
@@ -282,21 +263,21 @@ def lined_up(
 
 def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
     """The FLOPs of a run, more or less: what matters is how runs compare. A reference is next to nothing."""
-    if run.train is None:
+    if isinstance(run, ReferenceRun):
         return 1
     tokens = run.train.tokens or run.train.steps * run.train.batch_size * run.train.accumulate * task.target_len
     return 1 + record["model"]["flops_per_token"] * tokens
 
 
-def summary(comparison: Comparison, known: dict, file: str, library: Library) -> dict[str, Any]:
+def summary(comparison: Comparison, prepared: Prepared, file: str) -> dict[str, Any]:
     """The record of a comparison: its rows, and what ranks them."""
-    first = comparison.rows[0].runs[0]
-    name = first.make_task().metrics[0]
+    first = comparison.rows[0].first
+    name = prepared.metric(first)
     return {
         "format": 1,
         "name": comparison.name,
         "file": file,
-        "sets": library.overrides,
+        "sets": prepared.library.overrides,
         "task": first.task.name,
         "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
         "select": "best dev",
@@ -307,35 +288,39 @@ def summary(comparison: Comparison, known: dict, file: str, library: Library) ->
         "tune": comparison.tune and comparison.tune.plain(),
         "halving": comparison.halving and comparison.halving.plain(),
         "claims": [claim.record() for claim in comparison.claims],
-        "notes": notes(comparison),
-        "rows": [
-            {
-                "name": row.name,
-                "differs": dict(row.differs),
-                "cell": dict(row.cell),
-                "refused": None,
-                "match": row.match,
-                "tuning": row.tuning,
-                "halving": row.halving,
-                "runs": [{"seed": run.seed, "id": read(run, known).id()} for run in row.settled],
-            }
-            for row in comparison.rows
-        ]
-        + [
-            {"name": each.raw.name, "differs": {}, "cell": dict(each.raw.cell), "refused": each.reason, "runs": []}
-            for each in comparison.refused
-        ],
+        "notes": notes(comparison, prepared),
+        "rows": [*(row_summary(row, prepared) for row in comparison.lines), *map(refusal_summary, comparison.refused)],
     }
 
 
-def notes(comparison: Comparison) -> list[str]:
+def row_summary(row: Row | ReferenceRow, prepared: Prepared) -> dict[str, Any]:
+    trained = isinstance(row, Row)
+    return {
+        "name": row.name,
+        "differs": dict(row.differs),
+        "cell": dict(row.cell) if trained else {},
+        "refused": None,
+        "match": row.match if trained else None,
+        "tuning": row.tuning if trained else None,
+        "halving": row.halving if trained else None,
+        "runs": [{"seed": run.seed, "id": prepared.id(run)} for run in (row.settled if trained else row.runs)],
+    }
+
+
+def refusal_summary(refusal: Refusal) -> dict[str, Any]:
+    raw = refusal.raw
+    return {"name": raw.name, "differs": {}, "cell": dict(raw.cell), "refused": refusal.reason, "runs": []}
+
+
+def notes(comparison: Comparison, prepared: Prepared) -> list[str]:
     """What the tasks of a comparison say of the splits that they are scored on beside dev and test."""
-    return list(dict.fromkeys(note for row in comparison.rows if (note := row.runs[0].make_task().probe_note)))
+    tasks = (prepared.bound_task(row.first.task, row.first.shape) for row in comparison.lines)
+    return list(dict.fromkeys(task.probe_note for task in tasks if task.probe_note))
 
 
 def at_once(comparison: Comparison) -> int:
     """How many runs go side by side unless the user says: as many as fill the cores, or one on a GPU."""
-    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    settings = [run.train for row in comparison.rows for run in row.runs]
     if any(device(name).type != "cpu" for name in {train.device for train in settings}):
         return 1
     return max(1, cores() // max((train.threads * train.processes for train in settings), default=1))
@@ -343,7 +328,7 @@ def at_once(comparison: Comparison) -> int:
 
 def needs(comparison: Comparison) -> tuple[int, int]:
     """The cores and the GPUs that the largest run asks a cluster for; a GPU only if its device is named."""
-    settings = [run.train for row in comparison.rows for run in row.runs if run.train]
+    settings = [run.train for row in comparison.rows for run in row.runs]
     gpus = (train.processes for train in settings if train.device.startswith("cuda"))
     return max((train.threads * train.processes for train in settings), default=1), max(gpus, default=0)
 

@@ -166,15 +166,16 @@ def main(lines, say: Callable[[Any], None]) -> None:
     asked: Mapping[str, Any] = json.loads(next(lines))
     threads = [record["spec"]["train"]["threads"] for record in asked["records"]]
     prepare({"threads": max(threads)})
-    from zoo.compare.prepared import prepared
+    from zoo.compare.prepared import Prepared
 
     from .stages import Made, bound, reopen
 
-    known: dict = {}
+    prepared = None
     steps = []
     for record, count in zip(asked["records"], threads, strict=True):
         run, library = reopen(record)
-        task = prepared(run, known)
+        prepared = prepared or Prepared(library)
+        task = prepared.task(run)
         made = Made(task, run.make_model(task, library.registry), bound(run.train))
         steps.append(warmed(stepper(made), count))
     say("ready")
