@@ -14,9 +14,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.execute.stages import bound
 from zoo.runs import Run
-from zoo.train.loop import Training, groups
+from zoo.train.loop import Training, bind_settings, groups
 from zoo_plugins.optimizer import adamw
 
 pytestmark = in_turns
@@ -60,7 +59,7 @@ def training_steps() -> dict:
     made = {}
     for name, run in ROWS.items():
         nowhere = Run(Path("unused"))  # a step writes nothing
-        made[name] = Training(run.make_model(task()), task(), bound(run.train), 0, nowhere, print).update
+        made[name] = Training(run.make_model(task()), task(), bind_settings(run.train), 0, nowhere, print).update
     peer, base = Peer(ROWS[BASE].sized(task())), ROWS[BASE].make_model(task())
     assert sum(p.numel() for p in peer.parameters()) == sum(p.numel() for p in base.parameters())
     optimizer, generator = torch.optim.AdamW(peer.parameters(), fused=True), torch.Generator().manual_seed(0)

@@ -15,10 +15,9 @@ from torch import nn
 from zoo import SpecError
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.execute.stages import bound
 from zoo.runs import Run
 from zoo.train import metrics
-from zoo.train.loop import train
+from zoo.train.loop import bind_settings, train
 
 REAL = Path(__file__).parents[2] / "shared" / "data"
 ARCHITECTURES = ("decoder-only", "encoder-decoder", "encoder-only")
@@ -45,7 +44,7 @@ def trained(folder, architecture, task, *, seed=0, **changes):
     task = run.make_task()
     task.prepare()
     model = run.make_model(task)
-    result = train(model, task, bound(run.train), seed=seed, folder=Run(folder))
+    result = train(model, task, bind_settings(run.train), seed=seed, folder=Run(folder))
     assert result["status"] == "done"
     return SimpleNamespace(model=model, task=task, test=result["metrics"]["test"])
 

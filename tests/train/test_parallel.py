@@ -17,7 +17,7 @@ from zoo.model.weights import read_model
 from zoo.runs import Run
 from zoo.tasks import Batch
 from zoo.train.loop import train
-from zoo.train.parallel import TEAMS, Team
+from zoo.train.parallel import STRATEGIES, SingleProcess
 
 GIVEN = {"batch_size": 8, "accumulate": 2, "steps": 12, "eval_every": 4, "clip": 0.5}
 
@@ -29,7 +29,7 @@ def process(rank, port, kind, folder, stop_at, results):
     run = Run(folder) if rank == 0 else Watched(folder)
     asked = iter(range(stop_at))
     stop = lambda: next(asked, None) is None and rank == 0  # noqa: E731, the first process decides
-    found = train(tiny(), Counting(), settings(**GIVEN), seed=0, folder=run, stop=stop, team=TEAMS[kind]())
+    found = train(tiny(), Counting(), settings(**GIVEN), seed=0, folder=run, stop=stop, strategy=STRATEGIES[kind]())
     results[rank] = found
     dist.destroy_process_group()
 
@@ -57,7 +57,7 @@ def column(run, key, kind="train"):
     return [line[key] for line in run.lines() if line["kind"] == kind]
 
 
-@pytest.mark.parametrize("kind", TEAMS)
+@pytest.mark.parametrize("kind", STRATEGIES)
 def test_two_processes_give_the_losses_of_one(tmp_path, alone, kind):
     expected, run, model = alone
     (first, second), spread = together(kind, tmp_path / "two")
@@ -73,8 +73,8 @@ def test_two_processes_give_the_losses_of_one(tmp_path, alone, kind):
     assert again.head.weight is again.table.weight
 
 
-@pytest.mark.parametrize("kind", TEAMS)
-def test_a_team_goes_on_where_it_stopped(tmp_path, alone, kind):
+@pytest.mark.parametrize("kind", STRATEGIES)
+def test_processes_go_on_where_they_stopped(tmp_path, alone, kind):
     """Its state is the state of one process, too: what two have saved, one can take up."""
     _, run, _ = alone
     (first, _), parts = together(kind, tmp_path / "parts", stop_at=5)
@@ -84,12 +84,13 @@ def test_a_team_goes_on_where_it_stopped(tmp_path, alone, kind):
     assert column(parts, "loss") == pytest.approx(column(run, "loss"), rel=1e-5)
 
 
-def test_a_team_of_one_changes_nothing():
-    team, x = Team(), torch.ones(3)
+def test_a_single_process_changes_nothing():
+    single, x = SingleProcess(), torch.ones(3)
     batch = Batch(x, x, x)
     model = tiny()
-    assert team.share(batch) is batch and team.total(x) is x and team.join(model, None) is model
-    assert all(f(x) is x for f in (team.each, team.own, team.full)) and team.part(x, x) is x and team.agreed(3) == 3
+    assert single.shard_batch(batch) is batch and single.all_reduce(x) is x and single.wrap(model, None) is model
+    assert all(f(x) is x for f in (single.all_gather, single.select_rank, single.unshard))
+    assert single.shard_like(x, x) is x and single.broadcast(3) == 3
 
 
 # as a user runs it
@@ -126,7 +127,7 @@ def zoo_variants():
 """
 
 
-@pytest.mark.parametrize("kind", TEAMS)
+@pytest.mark.parametrize("kind", STRATEGIES)
 def test_one_large_run(home, kind):
     sets = ["--set", "train.steps=30", "--set", "train.eval_every=10"]
     found = command(
@@ -159,7 +160,7 @@ def test_one_process_that_fails_ends_all(home, how, reason):
     assert "Traceback" not in found.stdout + found.stderr
 
 
-def test_ctrl_c_lets_a_team_save(home):
+def test_ctrl_c_lets_processes_save(home):
     words = ["run", "tiny.yaml", "long", "--set", "train.steps=100000", "--nproc", "2", "--out", "stopped"]
     parent = start(home, *words)
     try:

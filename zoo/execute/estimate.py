@@ -17,9 +17,9 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
 from zoo.model.cost import step_flops
 from zoo.runs import FINISHED, Run, machine
-from zoo.train.loop import n_steps
+from zoo.train.loop import bind_settings, n_steps
 
-from .stages import Made, bound, foresee
+from .stages import Made, foresee
 from .step_timer import stepper
 
 MANY_EPOCHS = 5
@@ -165,7 +165,7 @@ def speed(run: TrainedRun, prepared: Prepared, step: int, memory: int) -> float 
         torch.set_num_threads(run.train.threads)
         with torch.random.fork_rng(devices=[]):
             task = prepared.task(run)
-            again = stepper(Made(task, run.make_model(task, prepared.library.registry), bound(run.train)))
+            again = stepper(Made(task, run.make_model(task, prepared.library.registry), bind_settings(run.train)))
             taken = [again() for _ in range(TIMED + 1)]
     finally:
         torch.set_num_threads(threads)

@@ -58,7 +58,7 @@ def spread(run: Run, processes: int) -> None:
 
 
 def reason(run: Run, failures: dict[int, Any]) -> str:
-    """Why the team ended: one that was killed could not say so, and of the others the first to fail has."""
+    """Why the processes ended: one that was killed could not say so, and of the others the first to fail has."""
     for number, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             hint = ", perhaps for lack of memory" if failure.exitcode == -signal.SIGKILL else ""
@@ -82,12 +82,12 @@ def rank(folder: str) -> None:
         import torch.distributed as dist
 
         from zoo.train.loop import device
-        from zoo.train.parallel import TEAMS
+        from zoo.train.parallel import STRATEGIES
 
         train = run.read()["spec"]["train"]
         kind = device(train["device"]).type
         dist.init_process_group("nccl" if kind == "cuda" else "gloo")
-        perform(own, stopping, team=TEAMS[train["parallel"]]())
+        perform(own, stopping, strategy=STRATEGIES[train["parallel"]]())
         dist.destroy_process_group()
     except BaseException as error:
         complain(run, number, error)

@@ -18,7 +18,7 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import ReferenceRun, RunSpec, TrainedRun, read_run
 from zoo.compare.tune import NamedRuns, choose_settings, trial_rounds
 from zoo.declare.library import Library, open_library, own_document
-from zoo.declare.spec import ModelSpec, Node, PartSpec, Train
+from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
 from zoo.model.builder import bind, make
 from zoo.model.weights import Fit, begin, digest, read_model
@@ -26,7 +26,7 @@ from zoo.parts import Architecture
 from zoo.registry import discover
 from zoo.runs import Run, cores, write_json
 from zoo.tasks import Reference, Task, Tokenizer
-from zoo.train.loop import device
+from zoo.train.loop import BoundTrain, bind_settings, device
 from zoo.train.metrics import METRICS
 
 from .engines.ray import cluster
@@ -45,7 +45,7 @@ class Made:
 
     task: Task
     model: Architecture | None = None
-    settings: Train | None = None
+    settings: BoundTrain | None = None
     reference: Reference | None = None
 
 
@@ -80,7 +80,7 @@ def materialise(record: Mapping[str, Any]) -> Made:
     task.prepare()
     if isinstance(run, ReferenceRun):
         return Made(task, reference=bind(run.reference, {}))
-    return Made(task, run.make_model(task, library.registry), bound(run.train))
+    return Made(task, run.make_model(task, library.registry), bind_settings(run.train))
 
 
 @dataclass(frozen=True)
@@ -182,15 +182,6 @@ def starts(jobs: Sequence[Job]) -> list[str]:
                 said += [f"{what}: {', '.join(names)}"] if names else []
             out[job.name.partition(" · ")[0]] = "; ".join(said)
     return [f"{name}: {text}" for name, text in out.items()]
-
-
-def bound(train: Train) -> Train:
-    """The settings with factories in place of their parts."""
-
-    def factory(part: PartSpec) -> Callable[..., Any]:
-        return lambda **given: bind(part, given)
-
-    return replace(train, schedule=factory(train.schedule), optimizer=factory(train.optimizer))
 
 
 def write_comparison(

@@ -122,10 +122,10 @@ def stepper(made: Any, seed: int = 0) -> Step:
     """A function that does one training step of a `Made` and returns its seconds of wall clock. It writes nothing."""
     import torch
 
-    from zoo.train.loop import ALONE, Diverged, Training
+    from zoo.train.loop import SINGLE_PROCESS, Diverged, Training
 
     settings = replace(made.settings.of_steps(LONG), lr=STILL, warmup=0)
-    training = Training(made.model, made.task, settings, seed, None, lambda line: None, ALONE)
+    training = Training(made.model, made.task, settings, seed, None, lambda line: None, SINGLE_PROCESS)
 
     def step() -> float:
         began = perf_counter()
@@ -167,8 +167,9 @@ def main(lines, say: Callable[[Any], None]) -> None:
     threads = [record["spec"]["train"]["threads"] for record in asked["records"]]
     prepare({"threads": max(threads)})
     from zoo.compare.prepared import Prepared
+    from zoo.train.loop import bind_settings
 
-    from .stages import Made, bound, reopen
+    from .stages import Made, reopen
 
     prepared = None
     steps = []
@@ -176,7 +177,7 @@ def main(lines, say: Callable[[Any], None]) -> None:
         run, library = reopen(record)
         prepared = prepared or Prepared(library)
         task = prepared.task(run)
-        made = Made(task, run.make_model(task, library.registry), bound(run.train))
+        made = Made(task, run.make_model(task, library.registry), bind_settings(run.train))
         steps.append(warmed(stepper(made), count))
     say("ready")
     for _ in lines:

@@ -42,7 +42,8 @@ def decode(model: Architecture, task: Task, stop: Callable[[], bool] = lambda: F
     if not getattr(model, "autoregressive", False):
         return None
     row = next(task.batches("dev", 1)).to(next(model.parameters()).device)
-    source, keep = (None if x is None else x.expand(ROWS, -1) for x in (row.source, row.source_keep))
+    source = row.source.expand(ROWS, -1)
+    keep = None if row.source_keep is None else row.source_keep.expand(ROWS, -1)
     clock = "processor" if source.device.type == "cpu" and torch.get_num_threads() == 1 else "wall"
     n = min(MOST, max(task.target_len, model.shape.max_len - source.shape[1]))
 

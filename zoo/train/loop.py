@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from zoo.declare.spec import PartSpec, Train
 from zoo.faults import SpecError
 from zoo.model import weights
+from zoo.model.builder import bind
 from zoo.parts import Notes
 from zoo.runs import Run, peak_memory
 from zoo.tasks import Batch, Task
 
 from . import metrics
-from .parallel import Team
+from .parallel import SingleProcess
 
 EXPLODED = 3.0
 """A run has diverged when its loss stands at this many times the loss of its first step (at least 1 nat)."""
 NARROW = 256
 """Narrower models lose by bfloat16 on a CPU: the small products of attention outweigh the large ones."""
+SINGLE_PROCESS = SingleProcess()
 
 
-ALONE = Team()
+@dataclass(frozen=True, kw_only=True)
+class BoundTrain(Train):
+    """Settings whose parts are factories: `optimizer(params=groups)`, and `schedule(steps=, warmup=)`, which gives the
+    factor of each step.
+    """
+
+    optimizer: Callable[..., Optimizer] = field()
+    schedule: Callable[..., Callable[[int], float]] = field()
+
+
+def bind_settings(train: Train) -> BoundTrain:
+    """The settings with factories in place of the parts that they name."""
+
+    def factory(part: PartSpec) -> Callable[..., Any]:
+        return lambda **given: bind(part, given)
+
+    return BoundTrain(**{**vars(train), "optimizer": factory(train.optimizer), "schedule": factory(train.schedule)})
 
 
 class Diverged(Exception):
@@ -53,23 +73,23 @@ class Count:
 def train(
     model: nn.Module,
     task: Task,
-    settings,
+    settings: BoundTrain,
     *,
     seed: int,
     folder: Run,
     tick: Callable[[dict], None] = lambda line: None,
     stop: Callable[[], bool] = lambda: False,
-    team: Team = ALONE,
+    strategy: SingleProcess = SINGLE_PROCESS,
 ) -> dict[str, Any]:
-    """Train `model` on `task` as `settings` (a `zoo.declare.spec.Train`) say, and leave it at its best weights on dev.
+    """Train `model` on `task` as `settings` say, and leave it at its best weights on dev.
 
     Writes curve, best weights and, while unfinished, the state to resume from into `folder`; if a state is there it
     goes on from it, to the same bits as a run that never stopped; whoever records the result removes it. `tick` is
-    given every line of the curve; `stop` is asked before each step; `team` are the processes that share the work, each
-    of which calls this. Returns `status` (done, diverged or interrupted), `reason` and the parts `train`, `best`
-    and `metrics` of the record. Losses are in nats per target, seconds of wall clock.
+    given every line of the curve; `stop` is asked before each step; `strategy` says how several processes share the
+    work, each of which calls this. Returns `status` (done, diverged or interrupted), `reason` and the parts `train`,
+    `best` and `metrics` of the record. Losses are in nats per target, seconds of wall clock.
     """
-    run = Training(model, task, settings, seed, folder, tick, team)
+    run = Training(model, task, settings, seed, folder, tick, strategy)
     run.resume()
     status, reason, metrics = "done", None, {}
     try:
@@ -91,15 +111,22 @@ class Training:
     """A run in progress."""
 
     def __init__(
-        self, model: nn.Module, task: Task, settings, seed: int, folder: Run, tick: Callable[[dict], None], team: Team
+        self,
+        model: nn.Module,
+        task: Task,
+        settings: BoundTrain,
+        seed: int,
+        folder: Run,
+        tick: Callable[[dict], None],
+        strategy: SingleProcess,
     ):
         self.device = device(settings.device)
         self.precision = precision(settings.precision, self.device, model)
         self.model = model.to(self.device)
-        self.task, self.settings, self.folder, self.tick, self.team = task, settings, folder, tick, team
+        self.task, self.settings, self.folder, self.tick, self.strategy = task, settings, folder, tick, strategy
         if settings.compile:
             compile_layers(model)
-        self.learner = team.join(self.model, self.device)
+        self.learner = strategy.wrap(self.model, self.device)
         self.steps = n_steps(settings, task)
         self.factor = settings.schedule(steps=self.steps, warmup=settings.warmup)
         self.optimizer = settings.optimizer(params=groups(model))
@@ -107,7 +134,7 @@ class Training:
         self.choices = None if task.choices is None else task.choices.to(self.device)
         self.eval_every = settings.eval_every or max(1, self.steps // 4)
         self.generator = torch.Generator().manual_seed(seed)
-        torch.manual_seed(seed + team.rank)
+        torch.manual_seed(seed + strategy.rank)  # each process has its own dropout
         self.count = Count()
         self.warm = False
         self.learner.train()
@@ -115,9 +142,9 @@ class Training:
     def until(self, stop: Callable[[], bool]) -> Iterator[int]:
         """The steps that are left, with the state saved every so many seconds, until `stop()`."""
         saved = perf_counter()
-        while self.count.step < self.steps and not self.team.agreed(stop()):
+        while self.count.step < self.steps and not self.strategy.broadcast(stop()):
             yield self.count.step
-            due = self.team.agreed(perf_counter() - saved >= self.settings.checkpoint_seconds)
+            due = self.strategy.broadcast(perf_counter() - saved >= self.settings.checkpoint_seconds)
             if due and self.count.step < self.steps:
                 self.save()
                 saved = perf_counter()
@@ -144,13 +171,18 @@ class Training:
         total = sum(float(batch.weight.sum()) for batch in batches)
         nll = auxiliary_loss = torch.zeros((), device=self.device)
         for batch in batches:
-            part, extra = self.loss(self.team.share(batch).to(self.device))
-            (self.team.size * part / total + extra / len(batches)).backward()
+            part, extra = self.loss(self.strategy.shard_batch(batch).to(self.device))
+            # Gradients are averaged over processes, and the loss is a sum over their rows: hence the factor.
+            (self.strategy.world_size * part / total + extra / len(batches)).backward()
             nll = nll + part.detach()
             auxiliary_loss = auxiliary_loss + extra.detach() / len(batches)
-        nll, auxiliary_loss = self.team.total(nll), self.team.total(auxiliary_loss) / self.team.size
-        norm = self.team.full(nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf))
-        loss, norm = float(nll) / total, float(norm)
+        nll, auxiliary_loss = (
+            self.strategy.all_reduce(nll),
+            self.strategy.all_reduce(auxiliary_loss) / self.strategy.world_size,
+        )
+        # Without a clip the norm is still computed: the curve shows it, and a run that has no finite one has diverged.
+        norm = float(self.strategy.unshard(nn.utils.clip_grad_norm_(self.params, settings.clip or math.inf)))
+        loss = float(nll) / total
         count.first_loss = loss if count.first_loss is None else count.first_loss
         if not (math.isfinite(loss) and math.isfinite(norm)):
             self.model.zero_grad()
@@ -187,6 +219,7 @@ class Training:
     def log_train(self, norm: float, lr: float) -> None:
         """The mean loss and auxiliary loss since the line before, and this step's gradient norm and rate."""
         count = self.count
+        assert count.first_loss is not None  # there has been a step
         loss = count.window_nll / count.window_tokens
         speed = count.window_tokens / count.window_seconds
         extra = {"auxiliary_loss": count.window_auxiliary / count.window_tokens} if count.window_auxiliary else {}
@@ -197,14 +230,14 @@ class Training:
 
     def log_dev(self) -> None:
         """Score dev; keep the weights if they are the best so far. A number that is not finite is never the best."""
-        found = self.team.agreed(self.evaluate("dev"))
+        found = self.strategy.broadcast(self.evaluate("dev"))
         self.log(kind="dev", **found)
         name = self.task.metrics[0]
         sign = -1.0 if metrics.METRICS[name].better == "higher" else 1.0
         best = self.count.best
         if math.isfinite(found[name]) and (best is None or sign * found[name] < sign * best["dev"][name]):
             self.count.best = {"step": self.count.step, "dev": found}
-            self.team.write_model(self.model, self.folder.weights)
+            self.strategy.write_model(self.model, self.folder.weights)
 
     def evaluate(self, split: str) -> dict[str, float]:
         """Metrics on a split, in float32, leaving no trace: neither the mode of the model nor a random number."""
@@ -217,7 +250,7 @@ class Training:
         """The metrics of the best weights. Raises `Diverged` if no evaluation gave a finite number."""
         if self.count.best is None:
             raise Diverged(f"no finite {self.task.metrics[0]} on dev")
-        self.team.read_model(self.model, self.folder.weights)
+        self.strategy.read_model(self.model, self.folder.weights)
         scored = {split: self.evaluate(split) for split in ("test", *self.task.probes)}
         return {"dev": self.count.best["dev"], **scored}
 
@@ -246,10 +279,13 @@ class Training:
         tensors = {f"model.{name}": x for name, x in weights.own_tensors(self.model).items()}
         state, facts = weights.flatten(self.optimizer)
         tensors |= {f"optimizer.{name}": x for name, x in state.items()}
-        tensors |= {"random.torch": self.team.each(torch.get_rng_state()), "random.data": self.generator.get_state()}
+        tensors |= {
+            "random.torch": self.strategy.all_gather(torch.get_rng_state()),
+            "random.data": self.generator.get_state(),
+        }
         if self.device.type == "cuda":
-            tensors["random.cuda"] = self.team.each(torch.cuda.get_rng_state(self.device))
-        self.team.write_state(self.folder.resume, tensors, {"count": asdict(self.count), "optimizer": facts})
+            tensors["random.cuda"] = self.strategy.all_gather(torch.cuda.get_rng_state(self.device))
+        self.strategy.write_state(self.folder.resume, tensors, {"count": asdict(self.count), "optimizer": facts})
 
     def resume(self) -> None:
         """Go on from the saved state if there is one, else begin; the curve continues from there."""
@@ -261,10 +297,10 @@ class Training:
                 part, _, name = key.partition(".")
                 parts[part][name] = x
             self.restore(parts["model"], parts["optimizer"], facts["optimizer"])
-            torch.set_rng_state(self.team.own(parts["random"]["torch"]))
+            torch.set_rng_state(self.strategy.select_rank(parts["random"]["torch"]))
             self.generator.set_state(parts["random"]["data"])
             if "cuda" in parts["random"]:
-                torch.cuda.set_rng_state(self.team.own(parts["random"]["cuda"]), self.device)
+                torch.cuda.set_rng_state(self.strategy.select_rank(parts["random"]["cuda"]), self.device)
             self.count = Count(**facts["count"])
         self.folder.trim(self.count.step if found else -1)
         self.log(kind="start", steps=self.steps)
@@ -272,9 +308,9 @@ class Training:
     def restore(self, model: dict[str, Tensor], optimizer: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Put saved tensors into the model and the optimizer, as far as this process holds them."""
         own = weights.own_tensors(self.model)
-        weights.fill(self.model, {name: self.team.part(x, own.get(name, x)) for name, x in model.items()})
+        weights.fill(self.model, {name: self.strategy.shard_like(x, own.get(name, x)) for name, x in model.items()})
         like = {str(i): p for i, p in enumerate(self.params)}
-        held = {name: self.team.part(x, like[name.partition(".")[0]]) for name, x in optimizer.items()}
+        held = {name: self.strategy.shard_like(x, like[name.partition(".")[0]]) for name, x in optimizer.items()}
         weights.unflatten(self.optimizer, held, facts)
 
 
@@ -286,14 +322,15 @@ def groups(model: nn.Module) -> list[dict]:
     return [group for group in ({"params": matrices}, {"params": rest, "weight_decay": 0.0}) if group["params"]]
 
 
-def n_steps(settings, task: Task) -> int:
+def n_steps(settings: Train, task: Task) -> int:
     """The budget in steps; one in tokens counts what the batches of this task weigh on average."""
     if settings.steps is not None:
         return settings.steps
+    assert settings.tokens is not None  # one of the two is the budget
     return max(1, math.ceil(settings.tokens / tokens_per_step(settings, task)))
 
 
-def tokens_per_step(settings, task: Task) -> float:
+def tokens_per_step(settings: Train, task: Task) -> float:
     """Targets of one step, each as much as it weighs: the mean over some batches."""
     probe = torch.Generator().manual_seed(0)
     weight = sum(float(draw(task, settings.batch_size, probe).weight.sum()) for _ in range(16)) / 16
@@ -327,7 +364,8 @@ def precision(name: str, device: torch.device, model: nn.Module) -> str:
         return name
     if device.type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    units = getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16", False)
+    capabilities: Callable[[], dict[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)  # not in every torch
+    units = capabilities().get("amx_bf16", False)
     width = getattr(getattr(model, "shape", None), "d_model", 0)
     return "bf16" if device.type == "cpu" and units and width >= NARROW else "fp32"
 
@@ -339,5 +377,6 @@ def compile_layers(model: nn.Module) -> None:
     from zoo.model.stack import Layer
 
     torch._dynamo.config.capture_scalar_outputs = True  # or a part that reads a number from a tensor is many graphs
-    for module in [m for m in model.modules() if isinstance(m, Layer)] or [model]:
+    layers: list[nn.Module] = [m for m in model.modules() if isinstance(m, Layer)]
+    for module in layers or [model]:
         module.compile()

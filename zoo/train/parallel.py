@@ -1,7 +1,7 @@
 """The processes that train one run together, and what each of them has of it.
 
-A team draws every batch whole and shares its rows, so that the order of the data is that of one process. What it
-computes differs from one process by rounding, by dropout, and by auxiliary losses, which each process computes on its
+Every process draws each batch whole and keeps its rows, so that the order of the data is that of one process. What
+several compute differs from one by rounding, by dropout, and by auxiliary losses, which each process computes on its
 own rows.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -19,41 +19,41 @@ from zoo.model import weights
 from zoo.tasks import Batch
 
 
-class Team:
-    """One process that has the run to itself."""
+class SingleProcess:
+    """One process that has the run to itself: every collective operation returns what it is given."""
 
     rank = 0
-    size = 1
+    world_size = 1
 
-    def join(self, model: nn.Module, device: torch.device) -> nn.Module:
-        """The module that batches go through in training. Its gradients are means over the team."""
+    def wrap(self, model: nn.Module, device: torch.device) -> nn.Module:
+        """The module that batches go through in training. Its gradients are means over all processes."""
         return model
 
-    def share(self, batch: Batch) -> Batch:
+    def shard_batch(self, batch: Batch) -> Batch:
         """The rows of this process."""
         return batch
 
-    def total(self, x: Tensor) -> Tensor:
-        """The sum over the team."""
+    def all_reduce(self, x: Tensor) -> Tensor:
+        """The sum over all processes."""
         return x
 
-    def agreed(self, value: Any) -> Any:
-        """The value that the first process has: what all must decide alike."""
+    def broadcast(self, value: Any) -> Any:
+        """The value that rank 0 has: what all must decide alike."""
         return value
 
-    def each(self, x: Tensor) -> Tensor:
-        """What every process has, to be saved; `own` gives each its own again."""
+    def all_gather(self, x: Tensor) -> Tensor:
+        """The tensors of all processes, to be saved; `select_rank` gives each its own again."""
         return x
 
-    def own(self, x: Tensor) -> Tensor:
+    def select_rank(self, gathered: Tensor) -> Tensor:
+        return gathered
+
+    def unshard(self, x: Tensor) -> Tensor:
+        """All of a tensor of which each process may hold a shard."""
         return x
 
-    def full(self, x: Tensor) -> Tensor:
-        """All of a tensor of which each process may hold a part."""
-        return x
-
-    def part(self, x: Tensor, like: Tensor) -> Tensor:
-        """What this process holds of a whole tensor, spread as `like` is."""
+    def shard_like(self, x: Tensor, like: Tensor) -> Tensor:
+        """What this process holds of a whole tensor, distributed as `like` is."""
         return x
 
     def write_model(self, model: nn.Module, path: Path) -> None:
@@ -66,84 +66,91 @@ class Team:
         weights.write_state(path, tensors, facts)
 
 
-class Copies(Team):
+class DataParallel(SingleProcess):
     """Every process has the whole model and some rows: torch's `DistributedDataParallel`."""
 
-    def __init__(self):
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+    def __init__(self) -> None:
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
 
-    def join(self, model: nn.Module, device: torch.device) -> nn.Module:
+    def wrap(self, model: nn.Module, device: torch.device) -> nn.Module:
         return nn.parallel.DistributedDataParallel(model)
 
-    def share(self, batch: Batch) -> Batch:
-        mine = slice(self.rank, None, self.size)
-        return Batch(**{k: v[mine] if isinstance(v, Tensor) else v for k, v in vars(batch).items()})
+    def shard_batch(self, batch: Batch) -> Batch:
+        # Every n-th row and no block, so that rows which a task has sorted are spread evenly.
+        mine = slice(self.rank, None, self.world_size)
+        fields: dict[str, Any] = {k: v[mine] if isinstance(v, Tensor) else v for k, v in vars(batch).items()}
+        return Batch(**fields)
 
-    def total(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: Tensor) -> Tensor:
         dist.all_reduce(x := x.clone())
         return x
 
-    def agreed(self, value: Any) -> Any:
-        dist.broadcast_object_list(held := [value])
-        return held[0]
+    def broadcast(self, value: Any) -> Any:
+        dist.broadcast_object_list(values := [value])
+        return values[0]
 
-    def each(self, x: Tensor) -> Tensor:
-        dist.all_gather_object(found := [None] * self.size, x)
-        return torch.stack(found)
+    def all_gather(self, x: Tensor) -> Tensor:
+        gathered: list[Any] = [None] * self.world_size
+        # As objects: the state of a random generator is small, lies on the CPU, and nccl takes tensors of a GPU alone.
+        dist.all_gather_object(gathered, x)
+        return torch.stack(gathered)
 
-    def own(self, x: Tensor) -> Tensor:
-        return x[self.rank].clone()
+    def select_rank(self, gathered: Tensor) -> Tensor:
+        return gathered[self.rank].clone()
 
     def write_model(self, model: nn.Module, path: Path) -> None:
         if self.rank == 0:
             weights.write_model(model, path)
-        dist.barrier()
+        dist.barrier()  # nobody may read the file before it is whole
 
     def write_state(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         if self.rank == 0:
             weights.write_state(path, tensors, facts)
 
 
-class Shards(Copies):
-    """Every process has a part of every tensor, and the whole of a layer while it computes: torch's `fully_shard`."""
+class FullyShardedDataParallel(DataParallel):
+    """Every process has a shard of every tensor, and the whole of a layer while it computes: torch's `fully_shard`."""
 
-    def join(self, model: nn.Module, device: torch.device) -> nn.Module:
+    def wrap(self, model: nn.Module, device: torch.device) -> nn.Module:
         from torch.distributed.fsdp import fully_shard
 
         from zoo.model.stack import Layer
 
-        mesh = dist.init_device_mesh(device.type, (self.size,))
+        mesh = dist.init_device_mesh(device.type, (self.world_size,))
         for module in [*(m for m in model.modules() if isinstance(m, Layer)), model]:
             fully_shard(module, mesh=mesh)
         return model
 
-    def full(self, x: Tensor) -> Tensor:
+    def unshard(self, x: Tensor) -> Tensor:
         return x.full_tensor() if hasattr(x, "full_tensor") else x
 
-    def part(self, x: Tensor, like: Tensor) -> Tensor:
-        from torch.distributed.tensor import Replicate, distribute_tensor
+    def shard_like(self, x: Tensor, like: Tensor) -> Tensor:
+        from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
 
-        if not hasattr(like, "placements") or not x.ndim:
+        if not isinstance(like, DTensor) or not x.ndim:
             return x
+        # An optimizer may keep a tensor of another shape than its parameter's; every process has all of that.
         placements = like.placements if x.shape == like.shape else [Replicate()]
         return distribute_tensor(x.to(like.device), like.device_mesh, placements, src_data_rank=None)
 
     def write_model(self, model: nn.Module, path: Path) -> None:
         state = weights.plain(model).state_dict(keep_vars=True)
-        whole = {id(x): self.full(x.detach()) for x in state.values()}
+        whole = {id(x): self.unshard(x.detach()) for x in state.values()}
+        # Tied names must stand for one tensor here too: that is how `write_model` knows to write it once.
         tied = {name: whole[id(x)] for name, x in state.items()}
-        super().write_model(SimpleNamespace(state_dict=lambda: tied), path)
+        super().write_model(cast(nn.Module, SimpleNamespace(state_dict=lambda: tied)), path)
 
     @torch.no_grad()
     def read_model(self, model: nn.Module, path: Path) -> None:
         state = weights.plain(model).state_dict(keep_vars=True)
         with weights.opened(path) as file:
             for name in file.keys():
-                state[name].copy_(self.part(file.get_tensor(name), state[name]))
+                state[name].copy_(self.shard_like(file.get_tensor(name), state[name]))
 
     def write_state(self, path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        super().write_state(path, {name: self.full(x) for name, x in tensors.items()}, facts)
+        # All processes unshard, which is collective, before rank 0 alone writes.
+        super().write_state(path, {name: self.unshard(x) for name, x in tensors.items()}, facts)
 
 
-TEAMS = {"ddp": Copies, "fsdp": Shards}
+STRATEGIES: dict[str, type[DataParallel]] = {"ddp": DataParallel, "fsdp": FullyShardedDataParallel}
 """How the processes of one run divide the work, as `train.parallel` names it."""
