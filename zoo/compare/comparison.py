@@ -17,7 +17,7 @@ from zoo.declare.spec import Node, Train
 from zoo.faults import Fault, SpecError, nearest
 
 from .prepared import Prepared
-from .rows import COMBINED, SIDES, Raw, label, listed, raw_rows
+from .rows import COMBINED, SIDES, Raw, describe_value, read_list, read_raw_rows
 from .rules import Match, read_claims, read_match, read_rule, read_seeds
 from .run_spec import ReferenceRun, RunSpec, TrainedRun, difference
 from .tuning_rules import Halving, Tune, read_halving, read_tune
@@ -39,7 +39,7 @@ class Trial:
     @property
     def name(self) -> str:
         short = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in self.values.items()}
-        return " ".join(f"{path.rpartition('.')[2]}={label(Node(value))}" for path, value in short.items())
+        return " ".join(f"{path.rpartition('.')[2]}={describe_value(Node(value))}" for path, value in short.items())
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def read_comparison(library: Library, name: str, prepared: Prepared | None = Non
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
     seeds, rule = read_seeds(node, reader), read_rule(node, reader)
     match, tune, halving = read_match(node, reader), read_tune(node, reader), read_halving(node, reader)
-    raw = raw_rows(node, library, reader)
+    raw = read_raw_rows(node, library, reader)
     read = [read_row(each, seeds, tune, prepared, reader) for each in raw]
     rows = [row for row in read if isinstance(row, Row)]
     baseline = node.get("baseline").value if "baseline" in node.value else None
@@ -261,7 +261,7 @@ def attempt(keeper: Reader | Refusal, check: Callable[[], T]) -> T | None:
 def read_references(node: Node, rows: list[Row], reader: Reader) -> list[ReferenceRow]:
     """A row for every reference, on the task and shape of the first row."""
     out = []
-    for child in listed(node.get("references"), reader) if "references" in node.value else ():
+    for child in read_list(node.get("references"), reader) if "references" in node.value else ():
         part = reader.part(child, "reference")
         if part is not None and rows:
             first = rows[0].first

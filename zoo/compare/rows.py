@@ -46,11 +46,11 @@ class Change:
         return ".".join(self.steps[1:] if self.steps[0] == "model" and len(self.steps) > 1 else self.steps)
 
 
-def raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
+def read_raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
     """All rows of a comparison; faults go to the reader."""
     base = {side: node.get(side) for side in SIDES if side in node.value}
     if "rows" not in node.value:
-        return combinations(base, node, library, reader)
+        return combine(base, node, library, reader)
     for key in COMBINED:
         if key in node.value:
             reader.fail(node.fault(f"beside 'rows' there can be no '{key}'", key))
@@ -61,41 +61,41 @@ def raw_rows(node: Node, library: Library, reader: Reader) -> list[Raw]:
     for name, row in rows.items():
         if not isinstance(name, str):
             reader.fail(rows.fault(f"the name {show(name)} is no text; put it in quotes", name))
-        elif (sides := overlay(base, row, library, reader)) is not None:
+        elif (sides := overlay_row(base, row, library, reader)) is not None:
             out.append(Raw(name, row, sides))
     return out
 
 
-def combinations(base: Sides, node: Node, library: Library, reader: Reader) -> list[Raw]:
+def combine(base: Sides, node: Node, library: Library, reader: Reader) -> list[Raw]:
     """The rows that the design chooses among all models with one value per path of `vary`."""
     vary = reader.mapping(node.get("vary"), "vary") if "vary" in node.value else Node({})
-    changes = axes(vary, reader)
+    changes = read_axes(vary, reader)
     given = [key for key in ("model", "models") if key in node.value]
     if len(given) + any(axis[0].steps == ("model",) for axis in changes) != 1:
         reader.fail(node.fault("a comparison needs either 'model' or 'models' (or 'rows')"))
         return []
-    models = listed(node.get("models"), reader) if "models" in given else [base.get("model", beside(node))]
+    models = read_list(node.get("models"), reader) if "models" in given else [base.get("model", empty_at(node))]
     if not models:
         return []
-    named = {"model": list(map(label, models))} if len(models) > 1 else {}
-    named |= {axis[0].axis: [label(change.value) for change in axis] for axis in changes}
+    named = {"model": list(map(describe_value, models))} if len(models) > 1 else {}
+    named |= {axis[0].axis: [describe_value(change.value) for change in axis] for axis in changes}
     rows = []
-    for pick in picks(node, named, reader):
+    for pick in choose_picks(node, named, reader):
         first, *rest = pick if len(models) > 1 else (0, *pick)
         model, chosen = models[first], [axis[i] for axis, i in zip(changes, rest, strict=True)]
-        names = [label(model)] if len(models) > 1 or not chosen else []
+        names = [describe_value(model)] if len(models) > 1 or not chosen else []
         name = ", ".join([*names, *(change.name for change in chosen)])
-        cell = {"model": label(model)} if len(models) > 1 else {}
-        cell |= {change.axis: label(change.value) for change in chosen}
-        sides = overlay(base, Node({"model": model}, node.path, node.document), library, reader)
+        cell = {"model": describe_value(model)} if len(models) > 1 else {}
+        cell |= {change.axis: describe_value(change.value) for change in chosen}
+        sides = overlay_row(base, Node({"model": model}, node.path, node.document), library, reader)
         for change in sorted(chosen, key=lambda change: len(change.steps)):  # the whole before what is in it
-            sides = sides and changed(sides, change, library, reader)
+            sides = sides and apply_change(sides, change, library, reader)
         if sides is not None:
             rows.append(Raw(name, node, sides, cell))
     return rows
 
 
-def picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list[Pick]:
+def choose_picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list[Pick]:
     """The combinations of the axes' values that become rows, by number; faults go to the reader."""
     written = node.get("design") if "design" in node.value else node
     name = written.value if "design" in node.value else "grid"
@@ -105,7 +105,7 @@ def picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list
         reader.fail(written.fault(text))
         return []
     before = len(reader.faults)
-    only, without = (conditions(node, key, axes, reader) for key in ("only", "except"))
+    only, without = (read_conditions(node, key, axes, reader) for key in ("only", "except"))
     sizes = [len(values) for values in axes.values()]
     try:
         chosen: list[Pick] = DESIGNS[name](sizes, Conditions(only, without)) if axes else [()]
@@ -117,10 +117,10 @@ def picks(node: Node, axes: Mapping[str, Sequence[str]], reader: Reader) -> list
     return chosen
 
 
-def conditions(node: Node, key: str, axes: Mapping[str, Sequence[str]], reader: Reader) -> tuple[Condition, ...]:
+def read_conditions(node: Node, key: str, axes: Mapping[str, Sequence[str]], reader: Reader) -> tuple[Condition, ...]:
     """What stands under `only` or `except`: mappings of axes to one of their values, or to a list of these."""
     out = []
-    for child in listed(node.get(key), reader) if key in node.value else ():
+    for child in read_list(node.get(key), reader) if key in node.value else ():
         found: dict[int, frozenset[int]] = {}
         for axis, value in reader.mapping(child, f"what stands under {show(key)}").items():
             name = str(axis).removeprefix("model.")
@@ -128,23 +128,25 @@ def conditions(node: Node, key: str, axes: Mapping[str, Sequence[str]], reader: 
                 known = f"; what varies is {', '.join(axes) or 'nothing'}"
                 reader.fail(child.fault(f"{show(axis)} does not vary{nearest(name, axes) or known}", axis))
             else:
-                found[list(axes).index(name)] = values(value, name, axes[name], reader)
+                found[list(axes).index(name)] = match_values(value, name, axes[name], reader)
         if found:
             out.append(found)
     return tuple(out)
 
 
-def values(node: Node, name: str, known: Sequence[str], reader: Reader) -> frozenset[int]:
+def match_values(node: Node, name: str, known: Sequence[str], reader: Reader) -> frozenset[int]:
     """Which values of an axis are meant, by number: the one of this name, or those of a list."""
-    wanted = [node] if label(node) in known or not isinstance(node.value, list) else [v for _, v in node.items()]
+    wanted = (
+        [node] if describe_value(node) in known or not isinstance(node.value, list) else [v for _, v in node.items()]
+    )
     for child in wanted:
-        if (word := label(child)) not in known:
+        if (word := describe_value(child)) not in known:
             near = nearest(word, known) or f"; it has {', '.join(known)}"
             reader.fail(child.fault(f"{name} has no value {show(word)} here{near}"))
-    return frozenset(known.index(word) for child in wanted if (word := label(child)) in known)
+    return frozenset(known.index(word) for child in wanted if (word := describe_value(child)) in known)
 
 
-def axes(vary: Node, reader: Reader) -> list[list[Change]]:
+def read_axes(vary: Node, reader: Reader) -> list[list[Change]]:
     """The values of every path that `vary` names."""
     out: dict[tuple[str, ...], list[Change]] = {}
     for key, values in vary.items():
@@ -157,16 +159,16 @@ def axes(vary: Node, reader: Reader) -> list[list[Change]]:
         elif steps in out:
             reader.fail(vary.fault(f"vary has {show(key)} twice", key))
         else:
-            out[steps] = [Change(steps, value, title(steps, value)) for value in listed(values, reader)]
+            out[steps] = [Change(steps, value, name_change(steps, value)) for value in read_list(values, reader)]
     return [axis for axis in out.values() if axis]
 
 
-def title(steps: tuple[str, ...], value: Node) -> str:
+def name_change(steps: tuple[str, ...], value: Node) -> str:
     """What a value of an axis is called in the name of its row."""
-    return label(value) if isinstance(value.value, str | Mapping) else f"{steps[-1]}={label(value)}"
+    return describe_value(value) if isinstance(value.value, str | Mapping) else f"{steps[-1]}={describe_value(value)}"
 
 
-def label(node: Node) -> str:
+def describe_value(node: Node) -> str:
     """A raw value as a short name."""
     value = node.plain()
     if isinstance(value, Mapping):
@@ -175,16 +177,16 @@ def label(node: Node) -> str:
     return value if isinstance(value, str) else show(value)
 
 
-def listed(node: Node, reader: Reader) -> list[Node]:
+def read_list(node: Node, reader: Reader) -> list[Node]:
     if isinstance(node.value, list) and node.value:
         return [child for _, child in node.items()]
     reader.fail(node.fault(f"it is {show(node.plain())}; it should be a list of at least one"))
     return []
 
 
-def overlay(base: Sides, row: Node, library: Library, reader: Reader) -> Sides | None:
+def overlay_row(base: Sides, row: Node, library: Library, reader: Reader) -> Sides | None:
     """The sides of one row, models and shapes expanded; what the row writes replaces what all rows share."""
-    sides = {side: beside(row) for side in ("model", "shape", "train")} | dict(base)
+    sides = {side: empty_at(row) for side in ("model", "shape", "train")} | dict(base)
     for key, child in reader.mapping(row, "a row").items():
         if key in SIDES:
             sides[key] = child
@@ -197,22 +199,22 @@ def overlay(base: Sides, row: Node, library: Library, reader: Reader) -> Sides |
         return None
 
 
-def changed(sides: Sides, change: Change, library: Library, reader: Reader) -> Sides | None:
+def apply_change(sides: Sides, change: Change, library: Library, reader: Reader) -> Sides | None:
     """The sides with one value replaced: a whole side, or what stands inside it."""
     side, *steps = change.steps
     value = change.value
-    new = put(sides.get(side, beside(value)), steps, value) if steps else value
-    return overlay(sides, Node({side: new}, value.path, value.document), library, reader)
+    new = put_value(sides.get(side, empty_at(value)), steps, value) if steps else value
+    return overlay_row(sides, Node({side: new}, value.path, value.document), library, reader)
 
 
-def put(node: Node, steps: list[str], value: Node) -> Node:
+def put_value(node: Node, steps: list[str], value: Node) -> Node:
     if not steps:
         return merged(node, value)
     inside = dict(node.items()) if isinstance(node.value, Mapping) else {"name": node}
-    child = inside.get(steps[0], beside(value))
-    return Node({**inside, steps[0]: put(child, steps[1:], value)}, node.path, node.document)
+    child = inside.get(steps[0], empty_at(value))
+    return Node({**inside, steps[0]: put_value(child, steps[1:], value)}, node.path, node.document)
 
 
-def beside(node: Node) -> Node:
+def empty_at(node: Node) -> Node:
     """An empty mapping in place of one that nobody wrote; its faults are shown where `node` is."""
     return Node({}, node.path, node.document)

@@ -14,7 +14,7 @@ from zoo.declare.signature import show
 from zoo.declare.spec import Node
 from zoo.faults import nearest
 
-from .rows import listed
+from .rows import read_list
 
 MOST_SEEDS = 1000
 """As a number; a larger one is more likely meant as the seed itself. Trials count from here, so that no run of
@@ -128,7 +128,7 @@ def read_claims(
     """
     if "claims" not in node.value or not runs:
         return ()
-    found = [read_claim(child, runs, metric, baseline, reader) for child in listed(node.get("claims"), reader)]
+    found = [read_claim(child, runs, metric, baseline, reader) for child in read_list(node.get("claims"), reader)]
     return tuple(claim for claim in found if claim)
 
 

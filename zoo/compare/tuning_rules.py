@@ -13,7 +13,7 @@ from zoo.declare.signature import Tunable, show
 from zoo.declare.spec import Node, Train
 from zoo.faults import nearest
 
-from .rows import listed, put
+from .rows import put_value, read_list
 from .rules import MOST_SEEDS, chosen, clash, read_seeds, whole
 
 TUNED = tuple(Train.marked(Tunable))
@@ -98,7 +98,7 @@ class Halving:
 def placed(train: Node, values: Mapping[str, Node]) -> Node:
     """Training settings with the value of every path put in, a whole part before what is in it."""
     for path in sorted(values, key=lambda path: path.count(".")):
-        train = put(train, path.split("."), values[path])
+        train = put_value(train, path.split("."), values[path])
     return train
 
 
@@ -129,7 +129,7 @@ def read_tune(node: Node, reader: Reader) -> Tune | None:
 def read_axis(node: Node, reader: Reader) -> tuple[Node, ...] | Range | None:
     """A list of values, or `{from: …, to: …, scale: log}`."""
     if not isinstance(node.value, Mapping):
-        return tuple(listed(node, reader)) or None
+        return tuple(read_list(node, reader)) or None
     before = len(reader.faults)
     for key in node.value:
         if key not in ("from", "to", "scale"):
