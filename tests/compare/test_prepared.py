@@ -66,9 +66,7 @@ def test_six_rows_of_two_models_are_tried_and_counted_twice_and_read_once(tmp_pa
 
 
 def test_what_differs_is_not_taken_for_the_same(tmp_path):
-    library = opened(
-        tmp_path, "vary: {shape.d_ff: [8, 16], share: [1, 2]}\nmodel: {}\ntask: {name: copy, symbols: 5}"
-    )
+    library = opened(tmp_path, "vary: {shape.d_ff: [8, 16], share: [1, 2]}\nmodel: {}\ntask: {name: copy, symbols: 5}")
     prepared = Prepared(library)
     rows = read_comparison(library, "c", prepared).rows
     assert len({prepared.facts(row.first).cost for row in rows}) == 4
