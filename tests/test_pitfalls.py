@@ -29,8 +29,8 @@ from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
 from zoo.declare.spec import Node
 from zoo.model import weights
-from zoo.model.builder import make, sketch
-from zoo.model.stack import count
+from zoo.model.builder import build_on_meta, make
+from zoo.model.stack import count_positions
 from zoo.parts import Shape
 from zoo.runs import Run
 from zoo.tasks import Data, Example, Splits
@@ -215,7 +215,7 @@ def test_a_column_of_pads_changes_nothing_in_either_mode(architecture):  # MASK-
 @pytest.mark.parametrize("position", POSITIONS)
 def test_positions_count_real_tokens(position, architecture):  # POS-1
     model = built(architecture=architecture, position=position)
-    assert count(ids([0] * 5), keep("..111"))[0, 2:].tolist() == [0, 1, 2]
+    assert count_positions(ids([0] * 5), keep("..111"))[0, 2:].tolist() == [0, 1, 2]
     padded = model.read(ids([0, 0, 7, 8, 9]), keep=keep("..111"))
     assert_close(padded[:, 2:], model.read(ids([7, 8, 9])), atol=1e-6, rtol=0)
 
@@ -299,7 +299,7 @@ def test_a_tied_table_counts_once():  # METRIC-4
 
     def parameters(head: str) -> int:
         reader = library.reader()
-        model = sketch(reader.model(Node({"head": head})), Shape(**SIZES), library.registry)
+        model = build_on_meta(reader.model(Node({"head": head})), Shape(**SIZES), library.registry)
         return sum(p.numel() for p in model.parameters())
 
     assert parameters("untied") - parameters("tied") == SIZES["vocab_size"] * SIZES["d_model"]

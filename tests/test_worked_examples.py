@@ -22,8 +22,8 @@ from torch.testing import assert_close
 from zoo import build
 from zoo.declare.library import open_library
 from zoo.declare.spec import Node
-from zoo.model.builder import bind, sketch
-from zoo.model.cost import cache_bytes, kv_bytes_per_token, rows
+from zoo.model.builder import bind, build_on_meta
+from zoo.model.cost import count_cache_bytes, count_kv_bytes_per_token, make_rows
 from zoo.parts import Shape
 from zoo_plugins.attention import MultiHead
 from zoo_plugins.kernel import Flash, Naive, Tiled, score
@@ -273,7 +273,7 @@ def sketched(parts: dict, sizes: dict) -> nn.Module:
     reader = library.reader()
     spec = reader.model(Node(parts))
     reader.finish()
-    return sketch(spec, Shape(**sizes), library.registry)
+    return build_on_meta(spec, Shape(**sizes), library.registry)
 
 
 @pytest.mark.parametrize(
@@ -292,8 +292,8 @@ def test_cache_of_a_7b_model_at_4k():
     task = SimpleNamespace(source_len=0, target_len=4096)
     attentions = {"mha": "mha", "gqa": {"name": "gqa", "kv_heads": 8}, "mqa": "mqa"}
     models = {name: sketched({**LLAMA, "attention": part}, LLAMA_7B) for name, part in attentions.items()}
-    planned = 4096 * kv_bytes_per_token(models["mha"], task)
-    size = {name: cache_bytes(model.half(), *rows(task, 1), room=4096) for name, model in models.items()}
+    planned = 4096 * count_kv_bytes_per_token(models["mha"], task)
+    size = {name: count_cache_bytes(model.half(), *make_rows(task, 1), room=4096) for name, model in models.items()}
     assert size["mha"] == planned / 2 == 2 * 32 * 4096 * 4096 * 2 == 2.0 * 2**30
     assert size["gqa"] == size["mha"] / 4 and size["mqa"] == size["mha"] / 32
 

@@ -21,8 +21,8 @@ from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.declare.yaml import load, load_file
 from zoo.hooks import SLOTS
-from zoo.model.builder import sketch
-from zoo.model.cost import cost
+from zoo.model.builder import build_on_meta
+from zoo.model.cost import count_cost
 from zoo.registry import discover
 
 ROOT = Path(__file__).parents[2]
@@ -200,7 +200,7 @@ def test_a_model_of_any_size_costs_nothing(tmp_path):
     assert call("validate", path).exit_code == 0
     assert time.process_time() - start < 5
     (run, *_) = read_comparison(open_library(path), "big").rows[0].runs
-    model = sketch(run.model, run.shape)
+    model = build_on_meta(run.model, run.shape)
     d, layers, vocabulary = 12288, 96, run.shape.vocab_size
     per_layer = 12 * d * d + 13 * d
     assert sum(p.numel() for p in model.parameters()) == layers * per_layer + (vocabulary + 2048 + 2) * d
@@ -415,7 +415,7 @@ def plan_of(tmp_path, model, task="{name: language-modeling, data: python-docs, 
     (row,) = read_comparison(open_library(path), "c").rows
     task = row.runs[0].make_task()
     task.prepare()
-    return path, cost(sketch(row.runs[0].model, row.runs[0].shape_for(task)), task, 8), task
+    return path, count_cost(build_on_meta(row.runs[0].model, row.runs[0].shape_for(task)), task, 8), task
 
 
 def test_the_counts_of_a_gpt2(tmp_path):
@@ -471,7 +471,7 @@ def test_the_plan_of_a_comparison(tmp_path):
     task.prepare()
     assert float(cells[8]) == pytest.approx(1000 * 32 * 64 / task.train_tokens, abs=0.05)
     run = read_comparison(open_library(path), "c").rows[0].runs[0]
-    row = cost(sketch(run.model, run.shape_for(task)), task).flops_per_token * 64
+    row = count_cost(build_on_meta(run.model, run.shape_for(task)), task).flops_per_token * 64
     assert runs.startswith(f"4 runs, {numbers.flops(3 * row * 32 * 1000 * 3)} FLOPs: three forward passes")
     assert warning.startswith("more than 5 epochs")
 

@@ -13,7 +13,7 @@ from zoo.declare.signature import show
 from zoo.declare.spec import MODEL_SLOTS, Node, PartSpec
 from zoo.execute.stages import Trained
 from zoo.interop import folders
-from zoo.model.builder import sketch
+from zoo.model.builder import build_on_meta
 from zoo.model.card import read_model
 from zoo.testing.model_case import perturb
 
@@ -37,7 +37,7 @@ def imported(name: str):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_configuration_of_the_hub_gives_the_published_count(name):
     spec, shape = imported(name)
-    count = sum(p.numel() for p in sketch(spec, shape, LIBRARY.registry).parameters())
+    count = sum(p.numel() for p in build_on_meta(spec, shape, LIBRARY.registry).parameters())
     assert count - (shape.vocab_size if name in BIASED else 0) == read_model(LIBRARY, name)[0].published.parameters
 
 
@@ -85,7 +85,7 @@ def published(name: str, **slots) -> tuple:
     node = LIBRARY.expand("model", Node({"like": name, **slots}, ("model",)), reader)
     spec, shape = reader.sized(node, Node({}, ("shape",)))
     reader.finish()
-    return spec, sketch(spec, shape, LIBRARY.registry)
+    return spec, build_on_meta(spec, shape, LIBRARY.registry)
 
 
 @pytest.mark.parametrize("name", OUT)
@@ -142,7 +142,7 @@ def test_falcon_40b_has_a_table_of_its_own():
     family = folders.family(LIBRARY.registry, None, config)
     kind, sizes = family.read(config)
     reader = LIBRARY.reader()
-    model = sketch(reader.model(Node(kind)), reader.shape(Node(sizes)), LIBRARY.registry)
+    model = build_on_meta(reader.model(Node(kind)), reader.shape(Node(sizes)), LIBRARY.registry)
     assert family.name == "falcon-40b" and sum(p.numel() for p in model.parameters()) == 41_303_293_952
 
 

@@ -18,7 +18,7 @@ import zoo
 from zoo import SpecError, Variant
 from zoo.cli import main
 from zoo.declare import yaml
-from zoo.model.cost import flops_per_token
+from zoo.model.cost import count_flops_per_token
 from zoo.parts import Attention, AttentionContext, OutputProjection, Part, Shape
 from zoo.testing import check_model
 from zoo.testing.model_case import perturb
@@ -367,8 +367,8 @@ def test_what_torch_cannot_count_is_added_at_every_call():
     own, torchs = {}, {}
     for share in (1, 2):
         model = {"attention": "forwards", "share": share}
-        own[share] = flops_per_token(zoo.build(model, shape=SHAPE, registry=OWN).to("meta"), task)
-        torchs[share] = flops_per_token(zoo.build({**model, "attention": "none"}, shape=SHAPE).to("meta"), task)
+        own[share] = count_flops_per_token(zoo.build(model, shape=SHAPE, registry=OWN).to("meta"), task)
+        torchs[share] = count_flops_per_token(zoo.build({**model, "attention": "none"}, shape=SHAPE).to("meta"), task)
     assert own[1] - torchs[1] == own[2] - torchs[2] == 2 * 1000 * (4 + 5) / 5
 
 

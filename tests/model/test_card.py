@@ -19,8 +19,8 @@ from zoo.declare.library import open_library, own_document
 from zoo.declare.shape import Shape
 from zoo.declare.signature import Divides, EvenShare, Grows
 from zoo.declare.spec import MODEL_SLOTS, Node
-from zoo.model.builder import bare, sketch
-from zoo.model.card import apart, by_part, card, claim, facts
+from zoo.model.builder import bind_on_meta, build_on_meta
+from zoo.model.card import compare_with_published, count_by_part, list_differences, list_facts, make_card
 from zoo.registry import discover
 
 MODELS = own_document().value["models"]
@@ -58,7 +58,7 @@ def test_the_models_that_the_field_knows_are_there():
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_to_the_last_digit(name):
     spec = read(name)
-    model = bare(spec, spec.shape)
+    model = bind_on_meta(spec, spec.shape)
     assert {p.device.type for p in model.parameters()} == {"meta"}
     assert sum(p.numel() for p in model.parameters()) == spec.published.parameters
     if spec.published.body is not None:
@@ -103,19 +103,19 @@ def test_what_the_papers_print(name):
 
 
 def test_cache_of_llama_at_4096_tokens():
-    made = card(LIBRARY, "llama-7b", context=4096)
+    made = make_card(LIBRARY, "llama-7b", context=4096)
     assert made.kv_bytes == 2 * 32 * 4096 * 4096 * 2 == 2.0 * 2**30
     assert made.kv_bytes_per_token == 2 * 32 * 4096 * 2
-    assert card(LIBRARY, "llama-7b").kv_bytes == 2**30, "2048 tokens, as published"
+    assert make_card(LIBRARY, "llama-7b").kv_bytes == 2**30, "2048 tokens, as published"
 
 
 def test_cache_of_latent_attention():
     """DeepSeek-AI 2024, section 2.1.4: (d_c + d_h^R) l numbers per token."""
-    assert card(LIBRARY, "deepseek-v2-lite", context=64).kv_bytes_per_token == (512 + 64) * 27 * 2
+    assert make_card(LIBRARY, "deepseek-v2-lite", context=64).kv_bytes_per_token == (512 + 64) * 27 * 2
 
 
 def test_cache_of_an_encoder_decoder_holds_the_source_too():
-    made = card(LIBRARY, "t5-small")
+    made = make_card(LIBRARY, "t5-small")
     assert made.kv_bytes_per_token == 2 * 6 * 512 * 2
     assert made.kv_bytes == 2 * made.kv_bytes_per_token * made.context
 
@@ -124,9 +124,9 @@ def test_cache_of_an_encoder_decoder_holds_the_source_too():
 def test_flops_are_twice_the_weights_and_the_attention(name, used):
     """2 N + 4 L T d per token (Kaplan et al. 2020, table 1), of which a causal mask lets (T + 1) / 2 T through: N the
     matrices, each used once."""
-    made = card(LIBRARY, name)
+    made = make_card(LIBRARY, name)
     spec, shape, T = made.spec, made.shape, made.context
-    model = bare(spec, shape)
+    model = bind_on_meta(spec, shape)
     matrices = sum(p.numel() for path, p in model.named_parameters() if ".layers." in path and p.ndim == 2)
     matrices += shape.vocab_size * shape.d_model
     assert made.flops_per_token == 2 * matrices + 2 * shape.n_layers * (T + 1) * shape.d_model
@@ -135,13 +135,13 @@ def test_flops_are_twice_the_weights_and_the_attention(name, used):
 
 def test_a_mixture_computes_its_chosen_experts_alone():
     """Jiang et al. 2024, section 2: 13B of 47B parameters serve a token."""
-    made = card(LIBRARY, "mixtral-8x7b", context=1024)
+    made = make_card(LIBRARY, "mixtral-8x7b", context=1024)
     attention = 2 * 32 * 1025 * 4096
     assert (made.flops_per_token - attention) / 2 == pytest.approx(13e9, abs=0.5e9)
 
 
 def test_parameters_by_part():
-    bert = card(LIBRARY, "bert-base")
+    bert = make_card(LIBRARY, "bert-base")
     d, V = 768, 30522
     assert bert.parameters == {
         "embedding": V * d + 2 * d + 2 * d,
@@ -152,13 +152,13 @@ def test_parameters_by_part():
         "head": d * d + d + 2 * d + V,
     }
     assert bert.total == 109_514_298 and bert.kv_bytes is None
-    assert "known as 109,482,240, counted without the head and with a pooler of 590,592" in claim(bert)
+    assert "known as 109,482,240, counted without the head and with a pooler of 590,592" in compare_with_published(bert)
 
 
 def test_every_parameter_has_an_owner():
     for name in ("albert-base-v2", "opt-350m", "gemma3-1b", "t5-base", "gpt-oss-20b"):
         spec = read(name)
-        assert "rest" not in by_part(bare(spec, spec.shape))
+        assert "rest" not in count_by_part(bind_on_meta(spec, spec.shape))
 
 
 @pytest.mark.parametrize("arguments", ["show model:gpt3", "diff gpt3 llama-7b"])
@@ -248,7 +248,7 @@ def test_every_published_model_can_be_shrunk(shape):
         sizes = LIBRARY.expand("shape", Node(shape), reader)
         spec, small = reader.sized(LIBRARY.expand("model", Node(name), reader), sizes)
         reader.finish()
-        sketch(spec, replace(small, vocab_size=512))
+        build_on_meta(spec, replace(small, vocab_size=512))
         names = [[part.name for part in model.parts()] for model in (spec, read(name))]
         assert names[0] == names[1], name
 
@@ -404,9 +404,12 @@ def test_what_differs_between_two_models():
     assert re.search(r"^attention +mha bias=true +mha$", out, re.M)
     assert "architecture" not in out
     assert run("diff", "gpt2", "gpt2") == "gpt2 and gpt2 do not differ\n"
-    one = card(LIBRARY, "gpt2")
-    assert apart(one, one) == [] and apart(one, card(LIBRARY, "gpt2", context=9))[-1][0] == "counted for rows of"
-    assert list(facts(one)) == ["parts", "sizes", "parameters", "costs in a row of 1,024 tokens"]
+    one = make_card(LIBRARY, "gpt2")
+    assert (
+        list_differences(one, one) == []
+        and list_differences(one, make_card(LIBRARY, "gpt2", context=9))[-1][0] == "counted for rows of"
+    )
+    assert list(list_facts(one)) == ["parts", "sizes", "parameters", "costs in a row of 1,024 tokens"]
 
 
 def test_the_list_of_models():

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import zoo.model.compatibility
 from zoo import Variant
 from zoo.cli import main
-from zoo.model.compatibility import Refusal, refusals
+from zoo.model.compatibility import Refusal, find_refusals
 from zoo.parts import Position
 from zoo.registry import Entry, Registry, discover
 
@@ -32,7 +32,7 @@ def few() -> Registry:
 
 
 def test_every_pair_that_refuses_and_no_other():
-    found = {refusal.parts: refusal.reason for refusal in refusals(few())}
+    found = {refusal.parts: refusal.reason for refusal in find_refusals(few())}
     assert set(found) == {
         ("task:classification",),
         ("architecture:encoder-only", "task:language-modeling"),
@@ -56,14 +56,14 @@ def test_names_that_clash_are_written_with_their_plugin():
     kept = {"position": {"none"}, "attention": {"mha"}, "kernel": {"auto"}, "task": {"copy"}}
     entries = [e for e in few().entries if e.variant.name in kept.get(e.variant.slot, {e.variant.name})]
     entries.append(Entry("other", "zoo-other", "1.0", "other", Variant("position", "none", Picky)))
-    found = [r for r in refusals(Registry(entries, [])) if "position" in str(r.parts)]
+    found = [r for r in find_refusals(Registry(entries, [])) if "position" in str(r.parts)]
     assert ("position:other:none",) in [r.parts for r in found] and "not today" in str(found)
     assert not any("position:other:none" in r.parts and len(r.parts) > 1 for r in found)
 
 
 def test_the_command_prints_those_of_a_slot(monkeypatch):
     told = [Refusal(("norm:a", "ffn:b"), "they quarrel"), Refusal(("task:c",), "alone")]
-    monkeypatch.setattr(zoo.model.compatibility, "refusals", lambda registry: iter(told))
+    monkeypatch.setattr(zoo.model.compatibility, "find_refusals", lambda registry: iter(told))
     run = CliRunner().invoke
     assert run(main, ["list", "--matrix"]).output == "norm:a x ffn:b  they quarrel\ntask:c  alone\n"
     assert run(main, ["list", "ffn", "--matrix"]).output == "norm:a x ffn:b  they quarrel\n"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import zoo
-from zoo.model.cost import flops_per_token, pairs
+from zoo.model.cost import count_flops_per_token, count_pairs
 from zoo.parts import Mask
 
 D, H, L, T, V, F = 32, 4, 2, 12, 50, 64
@@ -16,7 +16,7 @@ FFN, HEAD = 2 * 2 * D * F, 2 * D * V
 
 def counted(model, source=0):
     task = types.SimpleNamespace(source_len=source, target_len=T, aligned=model.get("architecture") == "encoder-only")
-    return flops_per_token(zoo.build({"ffn": "relu", **model}, shape=SHAPE).to("meta"), task)
+    return count_flops_per_token(zoo.build({"ffn": "relu", **model}, shape=SHAPE).to("meta"), task)
 
 
 def layer(seen, key_heads=H):
@@ -49,4 +49,4 @@ def test_heads_and_both_ways():
 def test_pairs_are_those_of_the_dense_mask(mask, queries, keys):
     at = torch.arange(keys)[None]
     dense = mask.dense(at[:, keys - queries :], at)
-    assert pairs(mask, queries, keys) == (queries * keys if dense is None else int(dense.sum()))
+    assert count_pairs(mask, queries, keys) == (queries * keys if dense is None else int(dense.sum()))

@@ -158,7 +158,13 @@ def test_additive_is_what_bahdanau_wrote():
 
 def test_the_model_of_2015():
     """Recurrent on both sides, the encoder both ways, and additive attention between them."""
-    model = {"architecture": "encoder-decoder", "attention": "gru", "cross": "mha", "kernel": "additive", "ffn": "none"}
+    model = {
+        "architecture": "encoder-decoder",
+        "attention": "gru",
+        "cross": "mha",
+        "kernel": "additive",
+        "ffn": "none",
+    }
     made = zoo.build(model, shape={"d_model": 12, "n_heads": 1, "n_layers": 1, "vocab_size": 17})
     (layer,) = made.decoder.layers
     assert layer.steps == ("attention", "cross") and isinstance(layer.cross.kernel, Additive)

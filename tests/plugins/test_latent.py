@@ -143,7 +143,7 @@ def test_the_cache_grows_by_a_latent_and_one_head_per_token_and_layer(architectu
     with torch.device("meta"):
         model = build({"architecture": architecture, "attention": attention, "position": "rope"}, shape=sizes)
     task = type("Task", (), {"source_len": 5, "target_len": 6, "aligned": False})
-    assert cost.kv_bytes_per_token(model, task) == 3 * (7 + 6) * 4
+    assert cost.count_kv_bytes_per_token(model, task) == 3 * (7 + 6) * 4
 
 
 def test_a_source_is_read_once():

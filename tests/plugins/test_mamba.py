@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import zoo
 from zoo import SpecError
-from zoo.model.cost import flops
+from zoo.model.cost import count_flops
 from zoo.parts import Cell, Shape, Uncached
 from zoo.testing import CHECKS, ModelCase
 from zoo.testing.model_case import perturb
@@ -150,7 +150,7 @@ def test_flops_by_hand():
     model = zoo.build({"attention": {"name": "mamba", "d_state": n}, "ffn": "none"}, shape=shape)
     linears = d * 2 * inner + inner * (rank + 2 * n) + rank * inner + inner * d + d * 17
     ids = torch.zeros(1, length, dtype=torch.long, device="meta")
-    assert flops(model.to("meta"), None, ids) == length * (2 * linears + 2 * inner * taps + 7 * inner * n)
+    assert count_flops(model.to("meta"), None, ids) == length * (2 * linears + 2 * inner * taps + 7 * inner * n)
 
 
 def test_where_it_cannot_serve():

@@ -308,7 +308,7 @@ def test_the_card_counts_all_parameters_and_the_chosen_experts_flops():
     task = type("Task", (), {"source_len": 0, "target_len": 16, "aligned": False})
     with torch.device("meta"):
         moe, plain = (
-            cost.cost(build({"ffn": ffn, "attention": "mha"}, shape=sizes), task, 4)
+            cost.count_cost(build({"ffn": ffn, "attention": "mha"}, shape=sizes), task, 4)
             for ffn in ({"name": "moe", "experts": 8, "top": 2}, "swiglu")
         )
     assert moe.parameters - plain.parameters == 2 * (7 * 3 * 12 * 10 + 12 * 8)

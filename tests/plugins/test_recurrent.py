@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import zoo
 from zoo import SpecError
-from zoo.model.cost import flops, kv_bytes_per_token
+from zoo.model.cost import count_flops, count_kv_bytes_per_token
 from zoo.parts import Cell as Memory
 from zoo.parts import Place, Shape, Uncached
 from zoo.testing import CHECKS, ModelCase
@@ -111,7 +111,7 @@ def test_what_is_remembered_has_one_size(cell, vectors):
         assert [list(s.shape) for s in memory.tensors()] == [[B, W]] * vectors
     model = zoo.build({"attention": cell}, shape="quick")
     task = SimpleNamespace(source_len=0, target_len=9, aligned=False)
-    assert kv_bytes_per_token(model.to("meta"), task) == 0
+    assert count_kv_bytes_per_token(model.to("meta"), task) == 0
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -122,7 +122,7 @@ def test_flops_are_those_of_the_maps(cell, device):
     shape = {"d_model": 12, "n_heads": 2, "n_layers": 1, "vocab_size": 17, "max_len": n}
     model = zoo.build({"attention": {"name": cell, "width": W}, "ffn": "none"}, shape=shape).to(device)
     ids = torch.zeros(1, n, dtype=torch.long, device=device)
-    assert flops(model, None, ids) == 2 * n * (gates * W * (12 + W) + W * 12 + 12 * 17)
+    assert count_flops(model, None, ids) == 2 * n * (gates * W * (12 + W) + W * 12 + 12 * 17)
 
 
 def test_an_lstm_begins_by_remembering():

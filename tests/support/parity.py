@@ -26,7 +26,7 @@ from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node
 from zoo.execute.stages import Trained
 from zoo.interop import folders
-from zoo.model.builder import sketch
+from zoo.model.builder import build_on_meta
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -151,7 +151,9 @@ class Worlds:
         """Whether another model in place of ours would be seen: its names do not fit, or its logits differ."""
         spec, shape = read(model, self.taken.sizes)
         try:
-            tensors = self.taken.family.take(folders.look(self.folder).tensors, sketch(spec, shape, LIBRARY.registry))
+            tensors = self.taken.family.take(
+                folders.look(self.folder).tensors, build_on_meta(spec, shape, LIBRARY.registry)
+            )
         except SpecError:
             return True
         changed = copy.copy(self)

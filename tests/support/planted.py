@@ -140,7 +140,7 @@ BUGS = {
     # padding
     "loss-of-pads": Bug("loss", "padding", DECODER, zoo.train.metrics, "weighed", by.instead(lambda nll, weight: nll.sum()),
                         "Pads count in the loss."),
-    "pads-have-positions": Bug("position", "padding", DECODER, zoo.model.stack, "count",
+    "pads-have-positions": Bug("position", "padding", DECODER, zoo.model.stack, "count_positions",
                                lambda count: lambda ids, keep, seen=0: count(ids, None, seen),
                                "Positions count pads.", "transformers#18388"),
     "bias-by-slot": Bug("position", "padding", BIASED, Alibi, "bias", by.by_slot,

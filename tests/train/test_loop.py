@@ -521,7 +521,7 @@ def test_a_compiled_model_has_the_names_of_a_plain_one(tmp_path):  # CKPT-3
     go(tmp_path / "b", tiny(), steps=1)
     again = torch.compile(tiny(seed=4), backend="eager")
     weights.read_model(again, tmp_path / "b" / "weights.safetensors")
-    assert set(weights.own_tensors(again)) == set(weights.own_tensors(tiny()))
+    assert set(weights.list_tensors(again)) == set(weights.list_tensors(tiny()))
 
 
 def test_layers_are_compiled_in_place(monkeypatch):
@@ -538,7 +538,7 @@ def test_a_state_of_another_model_is_refused(tmp_path):
     other = nn.Sequential(nn.Linear(3, 3))
     tensors, _ = weights.read_state(tmp_path / "resume.safetensors")
     with pytest.raises(ValueError, match="the saved state is of another model"):
-        weights.fill(other, {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
+        weights.load_tensors(other, {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")})
 
 
 # precision and devices

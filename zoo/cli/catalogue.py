@@ -95,9 +95,9 @@ def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: boo
 
 def _list_refusals(registry: Registry, slot: str | None, as_json: bool) -> None:
     """Every refusal, or those that a slot has a part in; each as soon as it is found."""
-    from zoo.model.compatibility import refusals
+    from zoo.model.compatibility import find_refusals
 
-    found = (r for r in refusals(registry) if slot is None or any(part.startswith(f"{slot}:") for part in r.parts))
+    found = (r for r in find_refusals(registry) if slot is None or any(part.startswith(f"{slot}:") for part in r.parts))
     if as_json:
         click.echo(_json([{"parts": list(r.parts), "reason": r.reason} for r in found]))
         return

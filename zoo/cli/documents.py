@@ -75,11 +75,11 @@ def validate(file: Path, sets: tuple[str, ...]) -> None:
 
 def built(reader, node) -> None:
     """Read a model and, where it says at which sizes, put as many of its layers together as differ."""
-    from zoo.model.builder import sketch
+    from zoo.model.builder import build_on_meta
 
     model = reader.model(node)
     if model and model.shape:
-        sketch(model, replace(model.shape, n_layers=min(model.shape.n_layers, model.period)), reader.registry)
+        build_on_meta(model, replace(model.shape, n_layers=min(model.shape.n_layers, model.period)), reader.registry)
 
 
 @click.command()

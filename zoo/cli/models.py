@@ -47,9 +47,9 @@ def library_of(file: Path | None) -> Library:
 
 
 def carded(library: Library, name: str, shape: str | None, context: int | None) -> Card:
-    from zoo.model.card import card
+    from zoo.model.card import make_card
 
-    return card(library, name, None if shape is None else yaml.scalar(shape, "--shape"), context)
+    return make_card(library, name, None if shape is None else yaml.scalar(shape, "--shape"), context)
 
 
 def show_model(name: str, file: Path | None, shape: str | None, context: int | None, as_json: bool) -> None:
@@ -58,10 +58,10 @@ def show_model(name: str, file: Path | None, shape: str | None, context: int | N
     if as_json:
         click.echo(json.dumps(made.plain(), indent=2, ensure_ascii=False))
         return
-    from zoo.model.card import claim, facts
+    from zoo.model.card import compare_with_published, list_facts
 
-    sections = facts(made)
-    told = ", ".join(filter(None, [f"{made.total:,} parameters", claim(made)]))
+    sections = list_facts(made)
+    told = ", ".join(filter(None, [f"{made.total:,} parameters", compare_with_published(made)]))
     click.echo(f"{click.style(f'model:{name}', bold=True)}  {told}")
     width = max(len(head) for rows in sections.values() for head, _ in rows)
     for section, rows in sections.items():
@@ -88,11 +88,11 @@ def diff(one: str, other: str, file: Path | None, shape: str | None, context: in
     """Print what differs between the models A and B, part by part."""
     from tabulate import tabulate
 
-    from zoo.model.card import apart
+    from zoo.model.card import list_differences
 
     library = library_of(file)
     cards = [carded(library, name, shape, context) for name in (one, other)]
-    rows = apart(*cards)
+    rows = list_differences(*cards)
     if as_json:
         click.echo(
             json.dumps([dict(zip(("what", "a", "b"), row, strict=True)) for row in rows], indent=2, ensure_ascii=False)
@@ -130,11 +130,11 @@ def list_models(glob: str | None, as_json: bool) -> None:
 
 def print_overview(glob: str | None) -> None:
     """The published models with their choices and their costs, as a Markdown table."""
-    from zoo.model.card import OVERVIEW, card, overview
+    from zoo.model.card import OVERVIEW, make_card, summarise_card
 
     library = open_library(registry=discovered())
     names = [row["name"] for row in published(glob) if row["parameters"] is not None]
     rule = ["---" if head in LEFT else "---:" for head in OVERVIEW]
     click.echo(f"# Published models\n\n{ABOUT}\n")
-    for row in (OVERVIEW, rule, *(overview(card(library, name)) for name in names)):
+    for row in (OVERVIEW, rule, *(summarise_card(make_card(library, name)) for name in names)):
         click.echo(f"| {' | '.join(row)} |")

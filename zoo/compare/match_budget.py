@@ -8,9 +8,9 @@ from dataclasses import replace
 from zoo.declare.resize import resized
 from zoo.declare.shape import resized as sized
 from zoo.faults import Fault, SpecError
-from zoo.model.builder import bare, sketch
-from zoo.model.card import by_part
-from zoo.model.cost import flops_per_token, step_flops
+from zoo.model.builder import bind_on_meta, build_on_meta
+from zoo.model.card import count_by_part
+from zoo.model.cost import count_flops_per_token, scale_to_step
 from zoo.registry import Registry
 from zoo.tasks import Task
 from zoo.train.loop import n_steps, tokens_per_step
@@ -33,20 +33,20 @@ Measure = Callable[[TrainedRun, Task, Registry], float]
 
 
 def count_parameters(run: TrainedRun, task: Task, registry: Registry) -> int:
-    return sum(by_part(bare(run.model, run.shape_for(task), registry)).values())
+    return sum(count_by_part(bind_on_meta(run.model, run.shape_for(task), registry)).values())
 
 
 def count_inner_parameters(run: TrainedRun, task: Task, registry: Registry) -> int:
-    counts = by_part(bare(run.model, run.shape_for(task), registry))
+    counts = count_by_part(bind_on_meta(run.model, run.shape_for(task), registry))
     return sum(count for part, count in counts.items() if part not in OUTSIDE)
 
 
 def count_flops(run: TrainedRun, task: Task, registry: Registry) -> int:
-    return flops_per_token(bare(run.model, run.shape_for(task), registry), task)
+    return count_flops_per_token(bind_on_meta(run.model, run.shape_for(task), registry), task)
 
 
 def count_step_flops(run: TrainedRun, task: Task, registry: Registry) -> int:
-    return step_flops(count_flops(run, task, registry), run.train, task)
+    return scale_to_step(count_flops(run, task, registry), run.train, task)
 
 
 def refuse_untimed(run: TrainedRun, task: Task, registry: Registry) -> float:
@@ -134,7 +134,7 @@ def match_row(row: Row, rule: Match, measure: Measure, target: float, prepared: 
                 text = f"row '{row.name}': {rule.by} changes nothing in its {rule.what}: {why}; match by {others}"
                 raise SpecError([run.model.node.fault(text)])
             new = change(run, size)
-            sketch(new.model, new.shape_for(task), registry)
+            build_on_meta(new.model, new.shape_for(task), registry)
             got = measure(new, task, registry)
             row = row.change_runs(lambda each: replace(each, model=new.model, shape=new.shape))
     off = got / target - 1

@@ -10,9 +10,9 @@ from zoo.declare.library import Library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, PartSpec
 from zoo.faults import SpecError
-from zoo.model.builder import bare, bind_task, fit, trimmed
-from zoo.model.cost import Cost, cost
-from zoo.model.weights import Fit, fitting
+from zoo.model.builder import bind_on_meta, bind_task, check_task, drop_unused_slots
+from zoo.model.cost import Cost, count_cost
+from zoo.model.weights import TensorMatch, match_tensors
 from zoo.parts import Architecture
 from zoo.tasks import Task
 
@@ -28,7 +28,7 @@ class ModelFacts:
 
     cost: Cost
     autoregressive: bool
-    fit: Fit | None
+    fit: TensorMatch | None
 
 
 class Prepared:
@@ -79,7 +79,9 @@ class Prepared:
         """The model without the slots that nothing in it asks for, tried with two tokens. Raises `SpecError`."""
 
         used = once(
-            self._used, (model.content, shape), lambda: trimmed(model, shape, self.library.registry).slots.keys()
+            self._used,
+            (model.content, shape),
+            lambda: drop_unused_slots(model, shape, self.library.registry).slots.keys(),
         )
         return model.only(used)
 
@@ -89,7 +91,7 @@ class Prepared:
         once(
             self._fits,
             (model.content, shape, task.content),
-            lambda: fit(model, shape, bound, task, self.library.registry),
+            lambda: check_task(model, shape, bound, task, self.library.registry),
         )
 
     def facts(self, run: TrainedRun) -> ModelFacts:
@@ -97,18 +99,20 @@ class Prepared:
 
         def count() -> ModelFacts:
             task = self.task(run)
-            model = bare(run.model, run.shape_for(task), self.library.registry)
-            return ModelFacts(cost(model, task, run.train.batch_size), model.autoregressive, fit_weights(run, model))
+            model = bind_on_meta(run.model, run.shape_for(task), self.library.registry)
+            return ModelFacts(
+                count_cost(model, task, run.train.batch_size), model.autoregressive, fit_weights(run, model)
+            )
 
         return once(self._facts, (run.model.content, run.shape, run.task.content, run.train.batch_size), count)
 
 
-def fit_weights(run: TrainedRun, model: Architecture) -> Fit | None:
+def fit_weights(run: TrainedRun, model: Architecture) -> TensorMatch | None:
     """What the file that a model starts from fills. Raises `SpecError` where the file is named."""
     if run.model.weights is None:
         return None
     try:
-        return fitting(model, run.model.weights)
+        return match_tensors(model, run.model.weights)
     except SpecError as error:
         raise SpecError([run.model.node.fault(fault.text, "weights") for fault in error.faults]) from error
 

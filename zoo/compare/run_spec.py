@@ -15,7 +15,7 @@ from zoo.declare.signature import show
 from zoo.declare.spec import ModelSpec, Node, PartSpec, Train
 from zoo.faults import SpecError
 from zoo.model.builder import bind_task, make
-from zoo.model.weights import begin, digest
+from zoo.model.weights import hash_file, load_matching
 from zoo.parts import Architecture
 from zoo.registry import Registry
 from zoo.tasks import Task
@@ -58,7 +58,7 @@ class BaseRun:
 
     def files(self) -> dict[str, str]:
         """The files that the run reads beside its data, and the sha256 of each."""
-        return {path: digest(path) for part in self.parts() for path in part.files()}
+        return {path: hash_file(path) for part in self.parts() for path in part.files()}
 
     def make_task(self) -> Task:
         """The task, nothing read yet."""
@@ -105,13 +105,13 @@ class TrainedRun(BaseRun):
 
     def files(self) -> dict[str, str]:
         weights = self.model.weights
-        return super().files() | ({weights: digest(weights)} if weights else {})
+        return super().files() | ({weights: hash_file(weights)} if weights else {})
 
     def make_model(self, task: Task, registry: Registry | None = None) -> Architecture:
         """The model with its initial weights, for a prepared task: those of its file, and drawn ones for the rest."""
         model = make(self.model, self.shape_for(task), seed=self.seed, registry=registry)
         if self.model.weights:
-            begin(model, self.model.weights)
+            load_matching(model, self.model.weights)
         return model
 
 

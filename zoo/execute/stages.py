@@ -21,7 +21,7 @@ from zoo.declare.library import Library, open_library, own_document
 from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
 from zoo.model.builder import bind, make
-from zoo.model.weights import Fit, begin, digest, read_model
+from zoo.model.weights import TensorMatch, hash_file, load_matching, read_model
 from zoo.parts import Architecture
 from zoo.registry import discover
 from zoo.runs import Run, cores, write_json
@@ -134,7 +134,7 @@ def described(path: Path) -> Trained:
     if not spec.weights or not spec.shape:
         raise SpecError(f"{path} says neither shape nor weights of '{names[0]}'")
     model = make(spec, shape, registry=library.registry)
-    if drawn := begin(model, spec.weights):
+    if drawn := load_matching(model, spec.weights):
         raise SpecError(f"{spec.weights} lacks {', '.join(drawn)}")
     own = "tokenizer" in library.documents[0].value.get("defaults", {})
     part = reader.part(reader.default("tokenizer"), "tokenizer") if own else None
@@ -162,12 +162,12 @@ def model_facts(run: TrainedRun, prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def start_of(spec: ModelSpec, fit: Fit | None) -> dict[str, Any] | None:
+def start_of(spec: ModelSpec, fit: TensorMatch | None) -> dict[str, Any] | None:
     """The file that a model starts from, and which tensors one of the two has alone."""
     if spec.weights is None or fit is None:
         return None
     counts = {"filled": len(fit.filled), "drawn": fit.drawn, "unused": fit.unused}
-    return {"file": spec.weights, "sha256": digest(spec.weights), **counts}
+    return {"file": spec.weights, "sha256": hash_file(spec.weights), **counts}
 
 
 def starts(jobs: Sequence[Job]) -> list[str]:

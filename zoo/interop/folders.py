@@ -20,7 +20,7 @@ from zoo.declare.shape import IDS, Shape
 from zoo.declare.spec import ModelSpec, Node
 from zoo.execute.stages import MODEL, Trained
 from zoo.faults import Fault, SpecError, nearest
-from zoo.model.builder import make, sketch
+from zoo.model.builder import build_on_meta, make
 from zoo.parts import Architecture
 from zoo.registry import Registry
 from zoo.runs import replace, write_json
@@ -169,7 +169,7 @@ def take(found: Found, library: Library, name: str | None = None, ignore: tuple[
     model, sizes = kind.read(found.config, ignore)
     sizes = found.reserved() | sizes
     spec, shape = typed(model, sizes, library)
-    built = sketch(spec, shape, library.registry)
+    built = build_on_meta(spec, shape, library.registry)
     return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
 
 
@@ -248,7 +248,7 @@ def label(folder: Path) -> str:
 
 def prove(kind: Family, config: dict[str, Any], run: Trained) -> None:
     """Raise `SpecError` for each tensor that a model read back from this configuration has otherwise."""
-    built = sketch(*typed(*kind.read(config), run.library), run.library.registry)
+    built = build_on_meta(*typed(*kind.read(config), run.library), run.library.registry)
     ours, theirs = ({n: list(x.shape) for n, x in model.state_dict().items()} for model in (run.model, built))
     wrong = [name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)]
     if wrong:

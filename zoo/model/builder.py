@@ -18,7 +18,7 @@ from zoo.faults import Fault, SpecError
 from zoo.parts import Architecture, NoStep, OutputProjection, Place, Position, required_support
 
 from .stack import Layer, Stack
-from .weights import begin
+from .weights import load_matching
 
 DEEPEST = 10_000
 """Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
@@ -41,12 +41,12 @@ def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Arch
     model_spec, shape_spec = reader.sized(node, library.expand("shape", shape, reader))
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
-    sketch(model_spec, shape_spec, library.registry)
+    build_on_meta(model_spec, shape_spec, library.registry)
     if task_spec is not None:
-        fit(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
+        check_task(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
     model = make(model_spec, shape_spec, seed=seed, registry=library.registry)
     if model_spec.weights:
-        begin(model, model_spec.weights)
+        load_matching(model, model_spec.weights)
     return model
 
 
@@ -59,25 +59,25 @@ def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Arch
     return model
 
 
-def sketch(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+def build_on_meta(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
     """The module without weights, on the meta device: what checks and counts need. A pass of two tokens is tried, so
     that parts that do not fit each other are refused here. Raises `SpecError`.
     """
-    return tried(spec, shape, registry)[0]
+    return build_and_run(spec, shape, registry)[0]
 
 
-def bare(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
-    """The same, but untried. Raises `SpecError`."""
+def bind_on_meta(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+    """The same, but no pass is tried. Raises `SpecError`."""
     with torch.device("meta"):
         return Builder(spec, shape, registry).build()
 
 
-def trimmed(spec: ModelSpec, shape: Shape, registry=None, device: str = "meta") -> ModelSpec:
-    """The spec without the slots that nothing in its model asks for. Raises what `sketch` raises."""
-    return spec.only(spec.slots.keys() - tried(spec, shape, registry, device)[1].idle().keys())
+def drop_unused_slots(spec: ModelSpec, shape: Shape, registry=None, device: str = "meta") -> ModelSpec:
+    """The spec without the slots that nothing in its model asks for. Raises what `build_on_meta` raises."""
+    return spec.only(spec.slots.keys() - build_and_run(spec, shape, registry, device)[1].find_unused().keys())
 
 
-def tried(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tuple[Architecture, Builder]:
+def build_and_run(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tuple[Architecture, Builder]:
     """A model that has passed two tokens, and the builder that made it. Raises `SpecError`."""
     try:
         with torch.device(device), torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -88,13 +88,13 @@ def tried(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tupl
     except SpecError:
         raise
     except Exception as error:
-        fault = spec.node.fault(f"the parts do not fit: {told(error)}")
+        fault = spec.node.fault(f"the parts do not fit: {describe_error(error)}")
         own = None if isinstance(error, ValueError) else error
         raise SpecError([replace(fault, error=own)]) from error
     return model, builder
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An exception in one line; torch puts a trace of its own below that."""
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
@@ -117,7 +117,7 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
         raise SpecError([part.fault(str(error))]) from error
     except Exception as error:
         whose = f"plugin '{part.entry.plugin}'" if part.entry else "its plugin"
-        raise SpecError([replace(part.fault(f"{whose} failed with {told(error)}"), error=error)]) from error
+        raise SpecError([replace(part.fault(f"{whose} failed with {describe_error(error)}"), error=error)]) from error
 
 
 def bind_task(part: PartSpec, shape: Shape) -> Any:
@@ -125,18 +125,18 @@ def bind_task(part: PartSpec, shape: Shape) -> Any:
     return bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
 
 
-def fit(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
+def check_task(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
     """Raise `SpecError` if the task asks for what the architecture cannot express."""
     chosen = model.architecture
     kind, name = chosen.target, f"architecture '{chosen.name}'"
     faults = []
     if kind.needs_source and not task.has_source:
-        ways = [task.source_hint, others(registry, chosen, "needs_source", False)]
+        ways = [task.source_hint, suggest_variants(registry, chosen, "needs_source", False)]
         faults.append(f"{name} reads a source, and task '{part.name}' has none; {', or '.join(filter(None, ways))}")
     if task.asks_in_target and not kind.autoregressive:
         faults.append(
             f"task '{part.name}' asks its questions inside the target, which {name} does not read; "
-            f"{others(registry, chosen, 'autoregressive', True)}"
+            f"{suggest_variants(registry, chosen, 'autoregressive', True)}"
         )
     faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
     needed = kind.positions_needed(task.source_len, task.target_len, task.aligned)
@@ -154,12 +154,12 @@ def fit(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
         raise SpecError(faults)
 
 
-def others(registry, part: PartSpec, fact: str, value: Any) -> str:
+def suggest_variants(registry, part: PartSpec, fact: str, value: Any) -> str:
     """`use 'a' or 'b'`: the variants of the same slot whose class states this fact."""
-    return f"use {able(registry, part.slot, lambda target: getattr(target, fact) == value)}"
+    return f"use {list_variants(registry, part.slot, lambda target: getattr(target, fact) == value)}"
 
 
-def able(registry, slot: str, test: Callable[[Any], bool]) -> str:
+def list_variants(registry, slot: str, test: Callable[[Any], bool]) -> str:
     """`'a', 'b' or 'c'`: the variants of a slot whose target passes a test, 'another' if there is none."""
     found = []
     for entry in registry.variants(slot):
@@ -201,14 +201,14 @@ class Builder:
         self.stacks: list[str] = []
 
     def build(self) -> Architecture:
-        model = self.attempt(self.spec.architecture, {"parts": Parts(self, self.shape)})
+        model = self.try_bind(self.spec.architecture, {"parts": Parts(self, self.shape)})
         if model is not None:
-            self.unused()
+            self.refuse_unused()
         if self.faults:
             raise SpecError(dict.fromkeys(self.faults))
         return model
 
-    def attempt(self, part: PartSpec, given: Mapping[str, Any], parts=None) -> Any:
+    def try_bind(self, part: PartSpec, given: Mapping[str, Any], parts=None) -> Any:
         """The bound part, or None and its faults kept."""
         try:
             return bind(part, given, parts)
@@ -216,7 +216,7 @@ class Builder:
             self.faults += error.faults
             return None
 
-    def idle(self) -> dict[str, str]:
+    def find_unused(self) -> dict[str, str]:
         """The slots of the spec that nothing in the model asked for, and why."""
         reasons = {
             "kernel": "no attention of this model asks for a kernel",
@@ -224,10 +224,10 @@ class Builder:
         }
         return {slot: why for slot, why in reasons.items() if slot in self.spec.slots and slot not in self.asked}
 
-    def unused(self) -> None:
+    def refuse_unused(self) -> None:
         """What was written and serves nothing is a fault."""
         spec = self.spec
-        for slot, why in self.idle().items():
+        for slot, why in self.find_unused().items():
             if slot in spec.given:
                 self.faults.append(next(spec.slots[slot].parts()).fault(why))
         for slot in spec.slots.values():
@@ -254,7 +254,7 @@ class Builder:
     def head(self) -> nn.Module:
         stack = self.stacks[-1] if self.stacks else "decoder"
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(stack, 0)}
-        return self.attempt(self.part("head", stack), given, self.inner(given)) or NoStep()
+        return self.try_bind(self.part("head", stack), given, self.inner(given)) or NoStep()
 
     def stack(self, name: str, depths: Mapping[str, int], causal: bool, cross: bool) -> nn.Module:
         self.stacks.append(name)
@@ -262,12 +262,12 @@ class Builder:
         if depth > DEEPEST:
             raise ValueError(f"{depth:,} layers in one stack; at most {DEEPEST:,} can be built")
         given = {"shape": self.shape, "table": self.table, "norm": self.norm(name, 0)}
-        embedding = self.attempt(self.part("embedding", name), given, self.inner(given))
+        embedding = self.try_bind(self.part("embedding", name), given, self.inner(given))
         entries = self.layered("position", name)
         width = embedding.width if embedding else self.shape.d_model
         shape = replace(self.shape, d_model=width, head_dim=self.shape.head_width)
         used = sorted({entries.index(i) for i in range(depth)})
-        positions = {i: self.attempt(entries.entries[i], {"shape": shape}) for i in used}
+        positions = {i: self.try_bind(entries.entries[i], {"shape": shape}) for i in used}
         layers = []
         for i in range(min(self.spec.share or depth, depth)):
             layers.append(self.layer(Place(name, i, depths, causal), positions[entries.index(i)], cross))
@@ -283,10 +283,10 @@ class Builder:
         if cross:
             steps["cross"] = self.mixer("cross", place, Position(self.shape))
         given = {"shape": self.shape, "norm": self.norm(place.stack, place.index), "layer": place}
-        steps["ffn"] = self.attempt(self.part("ffn", place.stack, place.index), given, self.inner(given))
+        steps["ffn"] = self.try_bind(self.part("ffn", place.stack, place.index), given, self.inner(given))
         steps = {name: step for name, step in steps.items() if not isinstance(step, NoStep)}
         given = {**given, "n_steps": len(steps)}
-        residual = self.attempt(self.part("residual", place.stack, place.index), given, self.inner(given))
+        residual = self.try_bind(self.part("residual", place.stack, place.index), given, self.inner(given))
         if residual is None or None in steps.values():
             return None
         return Layer(residual, self.shape.dropout, steps)
@@ -315,7 +315,7 @@ class Builder:
             made = bind(chosen, given)
             lacking = sorted(all_needs - made.supports)
             if lacking:
-                names = able(self.registry, "kernel", lambda target: all_needs <= target.supports)
+                names = list_variants(self.registry, "kernel", lambda target: all_needs <= target.supports)
                 what = " and ".join(lacking)
                 raise SpecError([chosen.fault(f"it does not support {what}, which is needed here; use {names}")])
             return made
@@ -337,15 +337,15 @@ class Builder:
         """Why this attention cannot serve in this place, and what can."""
         found = []
         if "cross" in lacking:
-            names = able(self.registry, "attention", lambda target: "cross" in target.supports)
+            names = list_variants(self.registry, "attention", lambda target: "cross" in target.supports)
             found.append(f"it does not support cross; write 'cross:' with {names}")
         if "bidirectional" in lacking:
-            names = able(self.registry, "attention", lambda target: "bidirectional" in target.supports)
+            names = list_variants(self.registry, "attention", lambda target: "bidirectional" in target.supports)
             whose = f"the {place.stack} of architecture '{self.spec.architecture.name}'"
             found.append(f"it does not support bidirectional, which {whose} needs; use {names}")
         if closed := sorted(lacking - {"cross", "bidirectional"}):
             position = self.part("position", place.stack, place.index)
-            names = able(self.registry, "position", lambda target: required_support(target) <= supports)
+            names = list_variants(self.registry, "position", lambda target: required_support(target) <= supports)
             what = " and ".join(closed)
             found.append(f"it does not support {what}, which position '{position.name}' needs; use {names}")
         return [part.fault(text) for text in found]

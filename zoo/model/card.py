@@ -18,8 +18,8 @@ from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
 from zoo.parts import Architecture, Kernel, OutputProjection
 
-from .builder import bare, told
-from .cost import flops_per_token, rows, started
+from .builder import bind_on_meta, describe_error
+from .cost import count_flops_per_token, make_rows, start_cache
 from .stack import Stack
 
 STEPS = ("attention", "cross", "ffn")
@@ -86,10 +86,10 @@ def read_model(library: Library, name: str, shape: Any = None) -> tuple[ModelSpe
     return model, sizes
 
 
-def card(library: Library, name: str, shape: Any = None, context: int | None = None) -> Card:
+def make_card(library: Library, name: str, shape: Any = None, context: int | None = None) -> Card:
     """The card of a model for rows of `context` tokens, max_len of them unless given. Raises `SpecError`."""
     spec, sizes = read_model(library, name, shape)
-    model = bare(spec, sizes, library.registry).to(torch.float16)
+    model = bind_on_meta(spec, sizes, library.registry).to(torch.float16)
     context = sizes.max_len if context is None else context
     source = 0 if model.autoregressive and not model.needs_source else context
     task = SimpleNamespace(source_len=source, target_len=context, aligned=not model.autoregressive)
@@ -104,33 +104,33 @@ def card(library: Library, name: str, shape: Any = None, context: int | None = N
         dict.fromkeys(m.in_features for step in steps for m in step.modules() if isinstance(m, OutputProjection))
     )
     kernels = tuple(sorted({m.effective for m in model.modules() if isinstance(m, Kernel)}))
-    parameters = by_part(model)
+    parameters = count_by_part(model)
     try:
-        costs = flops_per_token(model, task), *kv_bytes(model, task)
+        costs = count_flops_per_token(model, task), *count_kv_bytes(model, task)
     except Exception as error:
-        raise SpecError([spec.node.fault(f"the parts do not fit: {told(error)}")]) from error
+        raise SpecError([spec.node.fault(f"the parts do not fit: {describe_error(error)}")]) from error
     depths = tuple(stack.depth for stack in stacks)
     return Card(name, spec, sizes, context, depths, widths, kernels, parameters, *costs, 2 * sum(parameters.values()))
 
 
-def kv_bytes(model: Architecture, task) -> tuple[int | None, int | None]:
+def count_kv_bytes(model: Architecture, task) -> tuple[int | None, int | None]:
     """What the cache grows by per token, and all of it for the task's longest row."""
     if not model.autoregressive:
         return None, None
-    cache = started(model, *rows(task, 1), room=task.target_len)
+    cache = start_cache(model, *make_rows(task, 1), room=task.target_len)
     return cache.bytes_per_token(), cache.nbytes()
 
 
-def by_part(model: Architecture) -> dict[str, int]:
+def count_by_part(model: Architecture) -> dict[str, int]:
     """Parameters by part, each counted once, where it is met first."""
     counts: Counter[str] = Counter()
     for path, parameter in model.named_parameters():
-        counts[owner(path.split("."))] += parameter.numel()
+        counts[find_owner(path.split("."))] += parameter.numel()
     order = ("embedding", "position", *STEPS, "residual", "head", "rest")
     return {part: counts[part] for part in order if counts[part]}
 
 
-def owner(path: list[str]) -> str:
+def find_owner(path: list[str]) -> str:
     """The slot whose part holds a parameter, from the names of the modules that lead to it."""
     if path[0] == "head":
         return "head"
@@ -143,14 +143,14 @@ def owner(path: list[str]) -> str:
 Cells = list[tuple[str, str]]
 
 
-def facts(card: Card) -> dict[str, Cells]:
+def list_facts(card: Card) -> dict[str, Cells]:
     """All that a card says, in words, by section."""
     size = {f.name: getattr(card.shape, f.name) for f in dataclasses.fields(Shape)}
     default = {f.name: f.default for f in dataclasses.fields(Shape)}
     main = ("d_model", "n_heads", "n_layers", "max_len", "vocab_size")
     cached: Callable[[int | None], str] = lambda value: numbers.size(value) or "nothing is cached"  # noqa: E731
     sections = {
-        "parts": [*((slot, value.label()) for slot, value in card.spec.slots.items()), *shared(card.spec)],
+        "parts": [*((slot, value.label()) for slot, value in card.spec.slots.items()), *describe_sharing(card.spec)],
         "sizes": [
             *((k, f"{v:,}" if k in main else str(v)) for k, v in size.items() if k in main or v != default[k]),
             ("inside the FFN", " / ".join(f"{width:,}" for width in card.widths)),
@@ -167,11 +167,11 @@ def facts(card: Card) -> dict[str, Cells]:
     return {section: [(what, text) for what, text in rows if text] for section, rows in sections.items()}
 
 
-def shared(spec: ModelSpec) -> Cells:
+def describe_sharing(spec: ModelSpec) -> Cells:
     return [("share", str(spec.share))] if spec.share else []
 
 
-def claim(card: Card) -> str:
+def compare_with_published(card: Card) -> str:
     """How the count stands to what was published of the model; nothing where nothing was."""
     known = card.spec.published
     if known is None:
@@ -183,10 +183,10 @@ def claim(card: Card) -> str:
     return f"{same}; known as {known.body:,}, counted without the head{pooler}"
 
 
-def apart(one: Card, other: Card) -> list[tuple[str, str, str]]:
+def list_differences(one: Card, other: Card) -> list[tuple[str, str, str]]:
     """What differs: the thing, and what each of the two has of it."""
     out = []
-    for (section, mine), (_, theirs) in zip(facts(one).items(), facts(other).items(), strict=True):
+    for (section, mine), (_, theirs) in zip(list_facts(one).items(), list_facts(other).items(), strict=True):
         of = "parameters: " if section == "parameters" else ""
         left, right = ({of + what: text for what, text in rows} for rows in (mine, theirs))
         out += [(k, left.get(k, ""), right.get(k, "")) for k in left | right if left.get(k) != right.get(k)]
@@ -201,7 +201,7 @@ OVERVIEW = (
 )  # fmt: skip
 
 
-def overview(card: Card) -> list[str]:
+def summarise_card(card: Card) -> list[str]:
     """One line of a table of models."""
     shape, slots = card.shape, card.spec.slots
     layers = " + ".join(map(str, card.depths))
@@ -210,4 +210,4 @@ def overview(card: Card) -> list[str]:
     parts = [slots[slot].label() for slot in ("position", "norm", "residual", "attention", "ffn")]
     costs = [f"{card.context:,}", numbers.flops(card.flops_per_token), numbers.size(card.kv_bytes_per_token)]
     paper = card.spec.published.paper if card.spec.published else ""
-    return [card.name, f"{card.total:,}", claim(card), *sizes, *parts, *costs, paper]
+    return [card.name, f"{card.total:,}", compare_with_published(card), *sizes, *parts, *costs, paper]

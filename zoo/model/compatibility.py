@@ -11,7 +11,7 @@ from zoo.declare.shape import Shape
 from zoo.declare.spec import MODEL_SLOTS, Node
 from zoo.faults import SpecError
 
-from .builder import bind_task, fit, sketch
+from .builder import bind_task, build_on_meta, check_task
 
 SHAPE = Shape()
 
@@ -37,30 +37,30 @@ class Trial:
             for name in map(registry.spelling, registry.variants(slot))
         }
 
-    def refusal(self, chosen: dict[str, str]) -> str:
+    def explain_refusal(self, chosen: dict[str, str]) -> str:
         """Why this choice cannot be built; nothing if it can."""
         reader = self.library.reader()
         model = reader.model(Node({slot: name for slot, name in chosen.items() if slot != "task"}))
         try:
             reader.finish()
-            sketch(model, SHAPE, self.library.registry)
+            build_on_meta(model, SHAPE, self.library.registry)
             if "task" in chosen:
                 task = self.parts["task", chosen["task"]]
-                fit(model, SHAPE, bind_task(task, SHAPE), task, self.library.registry)
+                check_task(model, SHAPE, bind_task(task, SHAPE), task, self.library.registry)
         except SpecError as error:
             return "; ".join(fault.text for fault in error.faults)
         return ""
 
 
-def refusals(registry) -> Iterator[Refusal]:
+def find_refusals(registry) -> Iterator[Refusal]:
     """Every part that cannot stand beside the defaults, and every pair of the others that cannot stand together."""
     trial = Trial(registry)
     alone = []
     for slot, name in (key for key, part in trial.parts.items() if part is not None):
-        if reason := trial.refusal({slot: name}):
+        if reason := trial.explain_refusal({slot: name}):
             yield Refusal((f"{slot}:{name}",), reason)
         else:
             alone.append((slot, name))
     for one, other in itertools.combinations(alone, 2):
-        if one[0] != other[0] and (reason := trial.refusal(dict([one, other]))):
+        if one[0] != other[0] and (reason := trial.explain_refusal(dict([one, other]))):
             yield Refusal((":".join(one), ":".join(other)), reason)

@@ -30,34 +30,34 @@ class Cost:
     kernels: tuple[str, ...]
 
 
-def cost(model: Architecture, task, batch_size: int = 1) -> Cost:
-    """The cost of a model on the meta device; see `zoo.build.sketch`."""
+def count_cost(model: Architecture, task, batch_size: int = 1) -> Cost:
+    """The cost of a model on the meta device; see `zoo.model.builder.build_on_meta`."""
     parameters = sum(p.numel() for p in model.parameters())
     return Cost(
         parameters,
-        flops_per_token(model, task),
-        kv_bytes_per_token(model, task),
-        16 * parameters + activation_bytes(model, task, batch_size),
+        count_flops_per_token(model, task),
+        count_kv_bytes_per_token(model, task),
+        16 * parameters + count_activation_bytes(model, task, batch_size),
         tuple(sorted({m.effective for m in model.modules() if isinstance(m, Kernel)})),
     )
 
 
-def rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+def make_rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Source [B, S] and target [B, T] of the task's longest rows, without contents."""
     return tuple(torch.empty(size, n, dtype=torch.long, device="meta") for n in (task.source_len, task.target_len))
 
 
-def flops_per_token(model: Architecture, task) -> int:
-    return round(flops(model, *rows(task, 1), task.aligned) / max(task.target_len, 1))
+def count_flops_per_token(model: Architecture, task) -> int:
+    return round(count_flops(model, *make_rows(task, 1), task.aligned) / max(task.target_len, 1))
 
 
-def step_flops(per_token: int, settings, task) -> int:
+def scale_to_step(per_token: int, settings, task) -> int:
     """FLOPs of a training step: three forward passes of all its rows, since a backward pass is two."""
     return 3 * per_token * task.target_len * settings.batch_size * settings.accumulate
 
 
 @torch.no_grad()
-def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, aligned: bool = False) -> int:
+def count_flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, aligned: bool = False) -> int:
     """FLOPs of a forward pass, what modules say of themselves included.
 
     Of the scores of a kernel, those count that the mask lets through, whatever is computed to be thrown away: a model
@@ -73,7 +73,7 @@ def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor
             before.append(counter.get_total_flops())
 
         def end(kernel, given, out) -> None:
-            more.append(min(0, asked(*given) - (counter.get_total_flops() - before.pop())))
+            more.append(min(0, count_score_flops(*given) - (counter.get_total_flops() - before.pop())))
 
         for kernel in (m for m in model.modules() if isinstance(m, Kernel)):
             hooks += [kernel.register_forward_pre_hook(begin), kernel.register_forward_hook(end)]
@@ -83,13 +83,13 @@ def flops(model: Architecture, source: torch.Tensor | None, target: torch.Tensor
     return counter.get_total_flops() + sum(more)
 
 
-def asked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ctx: AttentionContext) -> int:
+def count_score_flops(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ctx: AttentionContext) -> int:
     """FLOPs of the scores and sums that the mask asks for: q [B, H, T, K], k [B, G, S, K], v [B, G, S, W]."""
-    seen = pairs(ctx.mask, q.shape[2], k.shape[2])
+    seen = count_pairs(ctx.mask, q.shape[2], k.shape[2])
     return 2 * q.shape[0] * q.shape[1] * seen * (q.shape[3] + v.shape[3])
 
 
-def pairs(mask: Mask, queries: int, keys: int) -> int:
+def count_pairs(mask: Mask, queries: int, keys: int) -> int:
     """How many keys all queries of a row without pads may look at; with a prefix, all of them."""
     if mask.prefix is not None:
         return queries * keys
@@ -99,23 +99,23 @@ def pairs(mask: Mask, queries: int, keys: int) -> int:
     return sum(max(0, end - max(0, q - reach + 1) + 1) for q, end in zip(at, last, strict=True))
 
 
-def kv_bytes_per_token(model: Architecture, task) -> int | None:
-    return started(model, *rows(task, 1), room=1).bytes_per_token() if model.autoregressive else None
+def count_kv_bytes_per_token(model: Architecture, task) -> int | None:
+    return start_cache(model, *make_rows(task, 1), room=1).bytes_per_token() if model.autoregressive else None
 
 
-def cache_bytes(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> int:
+def count_cache_bytes(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> int:
     """Bytes of a cache with so much room that has read the first target token."""
-    return started(model, source, target, room).nbytes()
+    return start_cache(model, source, target, room).nbytes()
 
 
 @torch.no_grad()
-def started(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> Cache:
+def start_cache(model: Architecture, source: torch.Tensor | None, target: torch.Tensor, room: int) -> Cache:
     cache = model.start(source, room=room)
     model.step(cache, target[:, :1])
     return cache
 
 
-def activation_bytes(model: Architecture, task, batch_size: int) -> int:
+def count_activation_bytes(model: Architecture, task, batch_size: int) -> int:
     """Bytes that one training step of `batch_size` rows keeps for its backward pass."""
     kept: dict[int, int] = {}
     own = {p.untyped_storage()._cdata for p in model.parameters()}
@@ -126,7 +126,7 @@ def activation_bytes(model: Architecture, task, batch_size: int) -> int:
             kept[storage._cdata] = storage.nbytes()
         return x
 
-    source, target = rows(task, batch_size)
+    source, target = make_rows(task, batch_size)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         logits = model(source, target, aligned=task.aligned)
         torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())

@@ -16,7 +16,7 @@ from zoo.parts import AttentionContext, Cache, Embedding, Mask, Position, Residu
 NO_CELL = Uncached()
 
 
-def count(ids: Tensor, keep: Tensor | None, seen: Tensor | int = 0) -> Tensor:
+def count_positions(ids: Tensor, keep: Tensor | None, seen: Tensor | int = 0) -> Tensor:
     """Positions [1 or B, T] of `ids` [B, T, ...]: the number of real tokens before each."""
     if keep is None:
         return torch.arange(ids.shape[1], device=ids.device)[None] + seen
@@ -99,7 +99,7 @@ class Stack(nn.Module):
     ) -> Tensor:
         """ids [B, T] (keep [B, T] True = real), memory [B, S, D] -> states [B, T, D]."""
         x, keep = self.embedding.look_up(ids, keep, segments)
-        at = count(x, keep, cache.count_real() if cache else 0)
+        at = count_positions(x, keep, cache.count_real() if cache else 0)
         k_at, k_keep = cache.admit(at, keep) if cache else (at, keep)
         for position in self.positions:
             x = position.embed(x, at)
@@ -119,7 +119,8 @@ class Stack(nn.Module):
             layer = self.layers[number % len(self.layers)]
             base = {"attention": own[index], "cross": cross, "ffn": own[index]}
             noted = None if notes is None else []  # its own, or compiled layers would differ by what was noted before
-            x = layer(x, memory, {s: replace(base[s], cell=cell(cache, number, s), notes=noted) for s in layer.steps})
+            contexts = {s: replace(base[s], cell=get_cell(cache, number, s), notes=noted) for s in layer.steps}
+            x = layer(x, memory, contexts)
             if noted:
                 notes += noted
         return self.final(x)
@@ -129,10 +130,10 @@ class Stack(nn.Module):
         if memory is None:
             return None
         return AttentionContext(
-            position=self.nowhere, q_at=at, k_at=count(memory, memory_keep), mask=Mask(keep=memory_keep), cell=NO_CELL,
-            new_keep=keep, memo={}, shared=shared,
+            position=self.nowhere, q_at=at, k_at=count_positions(memory, memory_keep), mask=Mask(keep=memory_keep),
+            cell=NO_CELL, new_keep=keep, memo={}, shared=shared,
         )  # fmt: skip
 
 
-def cell(cache: Cache | None, number: int, step: str):
+def get_cell(cache: Cache | None, number: int, step: str):
     return cache.cell(number, step) if cache else NO_CELL

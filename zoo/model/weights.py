@@ -20,25 +20,25 @@ from zoo.faults import SpecError
 from zoo.runs import replace
 
 
-def plain(model: nn.Module) -> nn.Module:
+def unwrap(model: nn.Module) -> nn.Module:
     """The module itself, where `torch.compile` stands around it."""
     return getattr(model, "_orig_mod", model)
 
 
 def write_model(model: nn.Module, path: Path) -> None:
     """A tied weight is stored once."""
-    replace(path, lambda temporary: save_model(plain(model), str(temporary)))
+    replace(path, lambda temporary: save_model(unwrap(model), str(temporary)))
 
 
 def read_model(model: nn.Module, path: Path) -> None:
     """Fill the model's own tensors. Raises `RuntimeError` if the file and the model do not hold the same names."""
-    load_model(plain(model), str(path))
+    load_model(unwrap(model), str(path))
 
 
-def own_tensors(model: nn.Module) -> dict[str, Tensor]:
+def list_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Every parameter and kept buffer, a tied one once, under its first name."""
     seen: dict[int, str] = {}
-    state = plain(model).state_dict(keep_vars=True)
+    state = unwrap(model).state_dict(keep_vars=True)
     return {name: x for name, x in state.items() if seen.setdefault(id(x), name) == name}
 
 
@@ -73,7 +73,7 @@ def unflatten(optimizer, tensors: dict[str, Tensor], facts: dict[str, Any]) -> N
 
 
 @dataclass(frozen=True)
-class Fit:
+class TensorMatch:
     """Names of tensors: those that a model and a file share, those of the model alone and those of the file alone."""
 
     filled: list[str]
@@ -81,32 +81,32 @@ class Fit:
     unused: list[str]
 
 
-def fitting(model: nn.Module, path: str | Path) -> Fit:
+def match_tensors(model: nn.Module, path: str | Path) -> TensorMatch:
     """The tensors of a file that a model has under the same name and in the same shape.
 
     Raises `SpecError` for a file that cannot be read, and for one that shares none.
     """
-    own = own_tensors(model)
-    with opened(path) as file:
+    own = list_tensors(model)
+    with open_tensors(path) as file:
         names = list(file.keys())
         filled = [n for n in names if n in own and file.get_slice(n).get_shape() == list(own[n].shape)]
     if not filled:
         raise SpecError(f"{path} has none of the model's tensors; one of another library comes in by 'zoo import'")
-    return Fit(filled, [n for n in own if n not in filled], [n for n in names if n not in filled])
+    return TensorMatch(filled, [n for n in own if n not in filled], [n for n in names if n not in filled])
 
 
 @torch.no_grad()
-def begin(model: nn.Module, path: str | Path) -> list[str]:
+def load_matching(model: nn.Module, path: str | Path) -> list[str]:
     """Start from the tensors of a file wherever they fit; returns the names of those that keep their drawn values."""
-    fit, own = fitting(model, path), own_tensors(model)
-    with opened(path) as file:
+    fit, own = match_tensors(model, path), list_tensors(model)
+    with open_tensors(path) as file:
         for name in fit.filled:
             own[name].copy_(file.get_tensor(name))
     return fit.drawn
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[Any]:
+def open_tensors(path: str | Path) -> Iterator[Any]:
     """A file of safetensors. Raises `SpecError`."""
     try:
         file = safe_open(str(path), framework="pt")
@@ -116,25 +116,25 @@ def opened(path: str | Path) -> Iterator[Any]:
         yield file
 
 
-def digest(path: str | Path) -> str:
+def hash_file(path: str | Path) -> str:
     """The sha256 of a file, as text. Raises `SpecError`."""
     try:
         state = Path(path).stat()
-        return digested(str(path), state.st_mtime_ns, state.st_size)
+        return hash_contents(str(path), state.st_mtime_ns, state.st_size)
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
 
 
 @functools.cache
-def digested(path: str, changed: int, size: int) -> str:
+def hash_contents(path: str, changed: int, size: int) -> str:
     with open(path, "rb") as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 @torch.no_grad()
-def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+def load_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put saved values into the model's own tensors, so that ties and the optimizer's references hold."""
-    own = own_tensors(model)
+    own = list_tensors(model)
     if own.keys() != tensors.keys():
         raise ValueError(f"the saved state is of another model: {sorted(own.keys() ^ tensors.keys())} differ")
     for name, x in own.items():

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor, nn
 
-from zoo.model.builder import sketch
-from zoo.model.cost import cache_bytes, flops, flops_per_token, kv_bytes_per_token
+from zoo.model.builder import build_on_meta
+from zoo.model.cost import count_cache_bytes, count_flops, count_flops_per_token, count_kv_bytes_per_token
 from zoo.parts import Architecture
 
 from .model_case import ModelCase, build_model
@@ -17,22 +17,22 @@ from .model_case import ModelCase, build_model
 def counts(case: ModelCase) -> None:
     """Parameters, FLOPs per token and the cache's bytes per token are those of a model with weights and a real pass."""
     planned, real = (
-        sketch(*case.read_specs(), case.library.registry),
+        build_on_meta(*case.read_specs(), case.library.registry),
         build_model(case.library, case.spec, case.shape).eval(),
     )
     stored = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() // p.itemsize for p in real.parameters()}
     compare(case, "parameters", sum(p.numel() for p in planned.parameters()), sum(stored.values()))
     source, target = case.source[:1], case.target[:1]
     task = SimpleNamespace(source_len=source.shape[1], target_len=target.shape[1], aligned=False)
-    per_token, length = flops_per_token(planned, task), task.target_len
-    compare(case, "FLOPs per token", per_token, round(flops(real, source, target) / length))
+    per_token, length = count_flops_per_token(planned, task), task.target_len
+    compare(case, "FLOPs per token", per_token, round(count_flops(real, source, target) / length))
     least = round(count_linear_flops(real, source, target) / length)
     if per_token < least:
         text = f"they should be at least the {least:,} of the linear layers, and are {per_token:,}"
         case.fail(f"FLOPs per token were counted before weights were made: {text}.")
     if real.autoregressive:
-        few, many = (cache_bytes(real, source, target, room) for room in (1, 2))
-        compare(case, "bytes that a token takes in the cache", kv_bytes_per_token(planned, task), many - few)
+        few, many = (count_cache_bytes(real, source, target, room) for room in (1, 2))
+        compare(case, "bytes that a token takes in the cache", count_kv_bytes_per_token(planned, task), many - few)
 
 
 def compare(case: ModelCase, what: str, planned: int | None, real: int) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from zoo.declare.library import Library, open_library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node
-from zoo.model.builder import make, tried
+from zoo.model.builder import build_and_run, make
 from zoo.parts import Architecture
 from zoo.registry import Registry
 from zoo.train import metrics
@@ -98,7 +98,7 @@ class ModelCase:
         part = {"name": subject.name, **subject.options, **given}
         model = {**model, subject.slot: replace_part(model[subject.slot], subject.name, part)}
         specs = read_specs(self.library, model, shape or self.shape)
-        tried(*specs, self.library.registry, "cpu")
+        build_and_run(*specs, self.library.registry, "cpu")
         return make(*specs, registry=self.library.registry).double().eval()
 
     def draw(self, *size: int, seed: int = 0) -> Tensor:

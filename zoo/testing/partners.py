@@ -15,7 +15,7 @@ from typing import Any
 
 from zoo.declare.spec import MODEL_SLOTS, WHOLE
 from zoo.faults import SpecError
-from zoo.model.builder import tried
+from zoo.model.builder import build_and_run
 
 from .harness import Subject
 from .model_case import SHAPES, ModelCase, read_specs
@@ -60,7 +60,7 @@ class Combinations:
         """Whether this model can be; why not is kept in `refusal`."""
         try:
             specs = read_specs(self.subject.library, spec, SHAPES[shape])
-            tried(*specs, self.registry, "cpu")  # where a pass takes a tenth of one on meta
+            build_and_run(*specs, self.registry, "cpu")  # where a pass takes a tenth of one on meta
         except SpecError as error:
             self.refusal = error
             return False

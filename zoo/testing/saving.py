@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from zoo.declare import yaml as yaml_file
-from zoo.model.builder import sketch, trimmed
+from zoo.model.builder import build_on_meta, drop_unused_slots
 
 from .model_case import ModelCase, build_model
 
@@ -65,7 +65,7 @@ def meta(case: ModelCase) -> None:
     specs = case.read_specs()
     stored: list[str] = []
     with StoredTensors(stored):
-        found = describe_tensors(sketch(*specs, case.library.registry))
+        found = describe_tensors(build_on_meta(*specs, case.library.registry))
     expected = describe_tensors(build_model(case.library, case.spec, case.shape))
     changed = "The model was built on the meta device"
     if found != expected:
@@ -100,7 +100,7 @@ class StoredTensors(TorchDispatchMode):
 def yaml(case: ModelCase) -> None:
     """The model, and the model with every default filled in, are the same after YAML: the same parts and weights."""
     spec, shape = case.read_specs()
-    whole = trimmed(spec, shape, case.library.registry, "cpu").plain()
+    whole = drop_unused_slots(spec, shape, case.library.registry, "cpu").plain()
     weights = build_model(case.library, case.spec, case.shape).state_dict()
     for written, what in ((case.spec, "The model"), (whole, "The model with its defaults filled in")):
         text = yaml_file.dump(dict(written))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoo.model.cost import cache_bytes
+from zoo.model.cost import count_cache_bytes
 from zoo.parts import Architecture
 from zoo.parts.generate import generate, greedy
 from zoo.tasks import Task
@@ -64,6 +64,6 @@ def decode(model: Architecture, task: Task, stop: Callable[[], bool] = lambda: F
             taken.append(write(n))
     except Stopped:
         return None
-    held = cache_bytes(model, source, row.target[:, :1].expand(ROWS, -1), n)
+    held = count_cache_bytes(model, source, row.target[:, :1].expand(ROWS, -1), n)
     speed = {"tokens_per_second": ROWS * n / min(taken), "rows": ROWS, "tokens": n, "clock": clock}
     return {**speed, "cache_bytes": held, "load": os.getloadavg()[0]}

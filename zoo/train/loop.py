@@ -276,7 +276,7 @@ class Training:
 
     def save(self) -> None:
         """Everything that the next step depends on."""
-        tensors = {f"model.{name}": x for name, x in weights.own_tensors(self.model).items()}
+        tensors = {f"model.{name}": x for name, x in weights.list_tensors(self.model).items()}
         state, facts = weights.flatten(self.optimizer)
         tensors |= {f"optimizer.{name}": x for name, x in state.items()}
         tensors |= {
@@ -307,8 +307,10 @@ class Training:
 
     def restore(self, model: dict[str, Tensor], optimizer: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Put saved tensors into the model and the optimizer, as far as this process holds them."""
-        own = weights.own_tensors(self.model)
-        weights.fill(self.model, {name: self.strategy.shard_like(x, own.get(name, x)) for name, x in model.items()})
+        own = weights.list_tensors(self.model)
+        weights.load_tensors(
+            self.model, {name: self.strategy.shard_like(x, own.get(name, x)) for name, x in model.items()}
+        )
         like = {str(i): p for i, p in enumerate(self.params)}
         held = {name: self.strategy.shard_like(x, like[name.partition(".")[0]]) for name, x in optimizer.items()}
         weights.unflatten(self.optimizer, held, facts)

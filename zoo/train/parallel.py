@@ -134,7 +134,7 @@ class FullyShardedDataParallel(DataParallel):
         return distribute_tensor(x.to(like.device), like.device_mesh, placements, src_data_rank=None)
 
     def write_model(self, model: nn.Module, path: Path) -> None:
-        state = weights.plain(model).state_dict(keep_vars=True)
+        state = weights.unwrap(model).state_dict(keep_vars=True)
         whole = {id(x): self.unshard(x.detach()) for x in state.values()}
         # Tied names must stand for one tensor here too: that is how `write_model` knows to write it once.
         tied = {name: whole[id(x)] for name, x in state.items()}
@@ -142,8 +142,8 @@ class FullyShardedDataParallel(DataParallel):
 
     @torch.no_grad()
     def read_model(self, model: nn.Module, path: Path) -> None:
-        state = weights.plain(model).state_dict(keep_vars=True)
-        with weights.opened(path) as file:
+        state = weights.unwrap(model).state_dict(keep_vars=True)
+        with weights.open_tensors(path) as file:
             for name in file.keys():
                 state[name].copy_(self.shard_like(file.get_tensor(name), state[name]))
 
