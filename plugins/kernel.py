@@ -76,7 +76,7 @@ class Additive(Kernel):
     """
 
     supports = Naive.supports
-    effective = "additive mask"
+    effective = "additive"
 
     def __init__(self, n_heads: int, head_dim: int, needs: Sequence[str]):
         super().__init__()

@@ -14,6 +14,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+__all__ = [
+    "SPECIALS", "SPLITS", "Batch", "Data", "Example", "Reference", "Splits", "Task", "Tokenizer", "fixed", "pick",
+    "pieces", "sample",
+]  # fmt: skip
+
 SPECIALS = 4
 """Every vocabulary begins with pad, bos, eos and mask, in this order (`Shape` holds their ids)."""
 
