@@ -125,7 +125,7 @@ class Registry:
             return _import(target) if isinstance(target, str) else target
         except (Exception, SystemExit) as error:
             what = f"{entry.variant.slot} '{entry.variant.name}' of plugin {Origin.__str__(entry)}"
-            raise PluginError(f"{what} cannot be loaded: {_reason(error)}") from error
+            raise PluginError(f"{what} cannot be loaded: {_summarise(error)}") from error
 
     def _clash(self, slot: str, name: str, found: list[Entry]) -> str:
         owners = " and ".join(map(Origin.__str__, found))
@@ -162,7 +162,7 @@ def discover(
     """
     off = dict.fromkeys(os.environ.get("ZOO_DISABLE_PLUGINS", "").replace(",", " ").split(), "ZOO_DISABLE_PLUGINS")
     loader = _Loader(plugins, off | dict.fromkeys(disable, "request"))
-    points = [(_of_point(point), point.load) for point in metadata.entry_points(group=GROUP)]
+    points = [(_describe_entry_point(point), point.load) for point in metadata.entry_points(group=GROUP)]
     for plugin, fetch in sorted(points, key=lambda pair: (pair[0].distribution, pair[0].plugin)):
         loader.load(plugin, fetch)
     faults = []
@@ -172,8 +172,12 @@ def discover(
         except OSError as error:
             faults.append(Fault(f"plugin file {path} cannot be read: {error.strerror}", ("files", i)))
         else:
-            loader.load(_of_file(path, source), partial(_execute, path, source), path)
-    faults += [Fault(text, ("require", i)) for i, wish in enumerate(require) if (text := _unmet(wish, loader.plugins))]
+            loader.load(_describe_file(path, source), partial(_execute, path, source), path)
+    faults += [
+        Fault(text, ("require", i))
+        for i, wish in enumerate(require)
+        if (text := _check_requirement(wish, loader.plugins))
+    ]
     if faults:
         raise SpecError(faults)
     registry = Registry(loader.entries, loader.plugins)
@@ -212,7 +216,7 @@ class _Loader:
         except (Exception, SystemExit) as error:
             if module is not None and self.manager.is_registered(module):
                 self.manager.unregister(module)
-            self.plugins.append(replace(plugin, status="broken", cause=_reason(error), error=error))
+            self.plugins.append(replace(plugin, status="broken", cause=_summarise(error), error=error))
         else:
             self.plugins.append(replace(plugin, variants=len(variants)))
             origin = (plugin.plugin, plugin.distribution, plugin.version, plugin.source)
@@ -248,14 +252,14 @@ class _Loader:
             raise PluginError("it has no hook; is @zoo.hookimpl missing above its zoo_variants?")
         if any(call.kwargnames for call in calls):
             raise PluginError("its zoo_variants has arguments; it is called with none")
-        return _checked([call.function() for call in calls])
+        return _collect_variants([call.function() for call in calls])
 
 
 class _Incompatible(Exception):
     """A plugin was written for another version of the contract."""
 
 
-def _checked(offers: list[Any]) -> list[Variant]:
+def _collect_variants(offers: list[Any]) -> list[Variant]:
     """What the hooks returned, if it can be used. Raises `PluginError` that says what cannot."""
     variants: list[Variant] = []
     for offer in offers:
@@ -264,7 +268,7 @@ def _checked(offers: list[Any]) -> list[Variant]:
         variants += offer
     seen = set()
     for variant in variants:
-        if fault := _fault_of(variant):
+        if fault := _find_fault(variant):
             raise PluginError(fault)
         if (variant.slot, variant.name) in seen:
             raise PluginError(f"it offers {variant.slot} '{variant.name}' twice")
@@ -272,7 +276,7 @@ def _checked(offers: list[Any]) -> list[Variant]:
     return variants
 
 
-def _fault_of(variant: Any) -> str:
+def _find_fault(variant: Any) -> str:
     if not isinstance(variant, Variant):
         return f"its zoo_variants returned {variant!r:.60} among its variants; each should be a zoo.Variant"
     slot, name, target = variant.slot, variant.name, variant.target
@@ -287,11 +291,12 @@ def _fault_of(variant: Any) -> str:
     return ""
 
 
-def _of_point(point: metadata.EntryPoint) -> Plugin:
-    return Plugin(point.name, point.dist.name or "unnamed", point.dist.version or "", point.value)
+def _describe_entry_point(point: metadata.EntryPoint) -> Plugin:
+    distribution, version = (point.dist.name, point.dist.version) if point.dist else ("", "")
+    return Plugin(point.name, distribution or "unnamed", version or "", point.value)
 
 
-def _of_file(path: Path, source: bytes) -> Plugin:
+def _describe_file(path: Path, source: bytes) -> Plugin:
     digest = hashlib.sha256(source).hexdigest()
     return Plugin(path.stem, path.name, f"sha256:{digest[:12]}", f"{path} sha256:{digest}")
 
@@ -324,7 +329,7 @@ def _import(target: str) -> Callable[..., Any]:
     return found
 
 
-def _unmet(wish: str, plugins: list[Plugin]) -> str:
+def _check_requirement(wish: str, plugins: list[Plugin]) -> str:
     """Why a requirement such as `zoo-x>=0.2` is not met, or nothing."""
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.utils import canonicalize_name
@@ -344,7 +349,7 @@ def _unmet(wish: str, plugins: list[Plugin]) -> str:
     return "; ".join([f"'{wish}' is required", *failed]) if failed else ""
 
 
-def _reason(error: BaseException) -> str:
+def _summarise(error: BaseException) -> str:
     """An error in one line; our own need no type in front."""
     text = " ".join(str(error).split())
     kind = type(error).__name__

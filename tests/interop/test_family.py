@@ -21,8 +21,9 @@ from zoo.declare.spec import Node
 from zoo.execute.stages import Trained, start_of
 from zoo.interop import folders, tensor_names
 from zoo.interop.family import Family
-from zoo.interop.template import Matcher, Mismatch, Settings, fill, gathered, shortest
+from zoo.interop.template import Matcher, Mismatch, Settings, fill, gather_layers, shorten_layers
 from zoo.model.builder import make
+from zoo.model.weights import match_tensors
 from zoo_plugins.tokenizer import Bpe
 
 LIBRARY = open_library()
@@ -30,7 +31,7 @@ SIZES = {"d_model": 24, "n_heads": 4, "n_layers": 3, "max_len": 32, "vocab_size"
 
 
 def family(name: str) -> Family:
-    return folders.family(LIBRARY.registry, name)
+    return folders.find_family(LIBRARY.registry, name)
 
 
 def trained(model, sizes=None) -> Trained:
@@ -50,7 +51,7 @@ PLAIN_GPT2 = {"like": "gpt2-like", "embedding": "plain"}
 def folder(tmp_path) -> Path:
     """A small GPT-2 in the form of transformers."""
     path = tmp_path / "small"
-    folders.give(family("gpt2"), trained(PLAIN_GPT2), path)
+    folders.export_model(family("gpt2"), trained(PLAIN_GPT2), path)
     return path
 
 
@@ -101,7 +102,7 @@ def test_a_reckoning_waits_for_its_operands():
     matcher = Matcher(LIBRARY.registry)
     matcher.match("$a / $b", 0.5, "fraction", found)
     matcher.match("$b", 8, "width", found)
-    found.settle()
+    found.solve_waiting()
     assert found.found == {"a": 4, "b": 8}
 
 
@@ -109,7 +110,7 @@ def test_what_cannot_be_reckoned_back_is_told():
     found = Settings()
     Matcher(LIBRARY.registry).match("$a / $b", 0.5, "fraction", found)
     with pytest.raises(Mismatch, match="fraction"):
-        found.settle()
+        found.solve_waiting()
 
 
 def test_one_setting_has_one_value():
@@ -132,7 +133,7 @@ def test_one_setting_has_one_value():
     ],
 )
 def test_layers_are_written_as_shortly_as_can_be(layers, written):
-    assert shortest(layers) == written
+    assert shorten_layers(layers) == written
 
 
 def test_layer_by_layer():
@@ -140,7 +141,7 @@ def test_layer_by_layer():
     settings = {"kinds": ["slow", "full"], "w": 4}
     slow = {"name": "mha", "window": 4}
     assert fill(template, settings, 5) == [slow, "mha"]
-    assert gathered({"kinds[1]": "full", "kinds[0]": "slow", "w": 4}) == settings
+    assert gather_layers({"kinds[1]": "full", "kinds[0]": "slow", "w": 4}) == settings
 
 
 # Names
@@ -170,7 +171,7 @@ def numbered(*shapes) -> dict[str, torch.Tensor]:
 )
 def test_tensors_are_laid_out_and_taken_apart(rule, shapes, theirs):
     ours = numbered(*shapes)
-    (pair,) = tensor_names.pairs(tensor_names.read_rules(rule), ours)
+    (pair,) = tensor_names.pair_names(tensor_names.read_rules(rule), ours)
     made = pair.join(ours, head_dim=2)
     assert made.tolist() == theirs
     again = pair.split(made, {name: x.shape for name, x in ours.items()}, head_dim=2)
@@ -179,7 +180,7 @@ def test_tensors_are_laid_out_and_taken_apart(rule, shapes, theirs):
 
 def test_experts_are_stacked_in_the_order_of_their_numbers():
     ours = {f"e.{i}.w": torch.full((1, 2), i) for i in (0, 10, 2, 1)}
-    (pair,) = tensor_names.pairs(tensor_names.read_rules("x = e.{e}.w"), ours)
+    (pair,) = tensor_names.pair_names(tensor_names.read_rules("x = e.{e}.w"), ours)
     assert pair.join(ours, 1)[:, 0, 0].tolist() == [0, 1, 2, 10]
     assert torch.equal(
         pair.split(pair.join(ours, 1), {n: x.shape for n, x in ours.items()}, 1)["e.10.w"], ours["e.10.w"]
@@ -188,7 +189,7 @@ def test_experts_are_stacked_in_the_order_of_their_numbers():
 
 def test_a_tensor_of_another_size_is_told():
     ours = numbered((2, 3))
-    (pair,) = tensor_names.pairs(tensor_names.read_rules("x = a : T"), ours)
+    (pair,) = tensor_names.pair_names(tensor_names.read_rules("x = a : T"), ours)
     with pytest.raises(ValueError, match=r"x is \[2, 3\]; it should be \[3, 2\]"):
         pair.split(torch.zeros(2, 3), {"a": torch.Size([2, 3])}, 1)
 
@@ -287,8 +288,8 @@ def same(a, b) -> bool:
 
 
 def imported(path: Path, name: str | None = None):
-    taken = folders.take(folders.look(path), LIBRARY, name)
-    return folders.load(taken, LIBRARY.registry)
+    taken = folders.import_model(folders.read_folder(path), LIBRARY, name)
+    return folders.load_model(taken, LIBRARY.registry)
 
 
 def test_the_family_is_that_of_the_folder(folder):
@@ -301,10 +302,10 @@ def test_reserved_tokens_come_from_the_tokenizer_where_the_configuration_is_sile
     (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": tokens}))
     named = {"mask_token": "[MASK]", "pad_token": {"content": "[PAD]"}, "unk_token": "[UNK]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(named))
-    sizes = folders.take(folders.look(folder), LIBRARY).sizes
+    sizes = folders.import_model(folders.read_folder(folder), LIBRARY).sizes
     assert (sizes["mask"], sizes["pad"], sizes["eos"]) == (9, 0, 2)
     edited(folder, pad_token_id=None)
-    assert folders.take(folders.look(folder), LIBRARY).sizes["pad"] == 7
+    assert folders.import_model(folders.read_folder(folder), LIBRARY).sizes["pad"] == 7
 
 
 def test_one_file_with_its_configuration_beside_it(folder):
@@ -385,7 +386,7 @@ def test_weights_that_cannot_be_read(folder):
 def test_all_that_has_no_equivalent_is_told_at_once():
     run = trained({"like": "gpt2-like", "attention": {"softcap": 3.0}})
     with pytest.raises(SpecError) as error:
-        family("llama").config(run.spec, run.model, LIBRARY.registry)
+        family("llama").export_config(run.spec, run.model, LIBRARY.registry)
     assert {fault.text for fault in error.value.faults} == {
         "embedding is 'scaled'; llama has 'plain'",
         "position is 'learned'; llama has 'rope' or 'rope-linear' or 'rope-llama3' or 'rope-yarn'",
@@ -410,7 +411,7 @@ def test_all_that_has_no_equivalent_is_told_at_once():
 def test_a_model_that_the_family_cannot_hold(model, said):
     run = trained(model)
     with pytest.raises(SpecError) as error:
-        family("llama").config(run.spec, run.model, LIBRARY.registry)
+        family("llama").export_config(run.spec, run.model, LIBRARY.registry)
     assert said in str(error.value)
 
 
@@ -427,7 +428,7 @@ def test_first_layers_are_counted(dense):
     ffn = {"first": ["swiglu"] * dense, "repeat": [EXPERTS]} if dense else EXPERTS
     run = trained({**LATENT, "ffn": ffn}, {"d_ff": 40, "head_dim": 6})
     table = family("deepseek-v2")
-    config = table.config(run.spec, run.model, LIBRARY.registry)
+    config = table.export_config(run.spec, run.model, LIBRARY.registry)
     assert config["first_k_dense_replace"] == dense and "dense" not in config
     assert (config["n_shared_experts"], config["moe_intermediate_size"]) == (2, 8)
     layers = trained(*table.read(config)).spec.slots["ffn"].of("decoder")
@@ -437,25 +438,25 @@ def test_first_layers_are_counted(dense):
 def test_layers_that_should_come_first_and_do_not():
     run = trained({**LATENT, "ffn": [EXPERTS, "swiglu"]}, {"d_ff": 40, "head_dim": 6})
     with pytest.raises(SpecError, match="layer 0 is not as those after it; deepseek-v2 has such layers first"):
-        family("deepseek-v2").config(run.spec, run.model, LIBRARY.registry)
+        family("deepseek-v2").export_config(run.spec, run.model, LIBRARY.registry)
 
 
 def test_an_ffn_that_is_wider_in_some_layers_is_told(tmp_path):
     widths = [{"name": "swiglu", "d_ff": 32}, {"name": "swiglu", "d_ff": 48}]
     with pytest.raises(SpecError, match=r"decoder.layers.1.ffn.down.weight is \[24, 48\]; llama has \[24, 32\]"):
-        folders.give(family("llama"), trained({**PLAIN_LLAMA, "ffn": widths}), tmp_path)
+        folders.export_model(family("llama"), trained({**PLAIN_LLAMA, "ffn": widths}), tmp_path)
 
 
 def test_a_kernel_that_has_weights_of_its_own_is_told(tmp_path):
     run = trained({**PLAIN_GPT2, "kernel": "additive"})
     with pytest.raises(SpecError, match="gpt2 has no name for the model's decoder.layers.0.attention.kernel"):
-        folders.give(family("gpt2"), run, tmp_path)
+        folders.export_model(family("gpt2"), run, tmp_path)
 
 
 def test_names_do_not_matter_where_the_part_is_the_same():
     """mha is gqa with as many heads; the width of the FFN is what its tensors have."""
     run = trained({**PLAIN_LLAMA, "attention": "mha", "ffn": {"name": "swiglu", "ratio": 2.0}})
-    config = family("llama").config(run.spec, run.model, LIBRARY.registry)
+    config = family("llama").export_config(run.spec, run.model, LIBRARY.registry)
     assert config["num_key_value_heads"] is None and config["intermediate_size"] == 48
 
 
@@ -476,7 +477,9 @@ def test_the_command_finds_the_family(folder, tmp_path):
 @pytest.fixture
 def start(folder, tmp_path) -> Path:
     """A file that includes an imported model and compares it with a changed one."""
-    folders.write(folders.take(folders.look(folder), LIBRARY), folders.look(folder), tmp_path / "mine")
+    folders.write_folder(
+        folders.import_model(folders.read_folder(folder), LIBRARY), folders.read_folder(folder), tmp_path / "mine"
+    )
     file = tmp_path / "file.yaml"
     file.write_text(
         "include: [mine/model.yaml]\n"
@@ -566,7 +569,7 @@ def test_a_run_tells_what_it_draws_and_what_it_leaves(start):
     run = runs(start)["changed"]
     task = run.make_task()
     task.vocab_size = SIZES["vocab_size"]
-    facts = start_of(run.model, run.make_model(task))
+    facts = start_of(run.model, match_tensors(run.make_model(task), run.model.weights))
     assert facts["drawn"] == [] and "decoder.layers.0.attention.q.bias" in facts["unused"]
     assert facts["filled"] == len(run.make_model(task).state_dict()) - 1  # the tied table has two names
 

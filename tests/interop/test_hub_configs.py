@@ -30,8 +30,8 @@ TRAINED = {"kernel", "dropout", "d_ff", "ratio", "balance"}
 
 
 def imported(name: str):
-    family = folders.family(LIBRARY.registry, None, CONFIGS[name])
-    return folders.typed(*family.read(CONFIGS[name]), LIBRARY)
+    family = folders.find_family(LIBRARY.registry, None, CONFIGS[name])
+    return folders.read_specs(*family.read(CONFIGS[name]), LIBRARY)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -91,21 +91,21 @@ def published(name: str, **slots) -> tuple:
 @pytest.mark.parametrize("name", OUT)
 def test_a_preset_goes_out_with_the_settings_of_the_hub(name):
     """Every size and choice of the folder is that of the registry's model."""
-    family = folders.family(LIBRARY.registry, None, CONFIGS[name])
+    family = folders.find_family(LIBRARY.registry, None, CONFIGS[name])
     head = {"head": {"name": "tied", "bias": True}} if name in BIASED else {}
     pad = {"shape": {"pad": CONFIGS[name]["pad_token_id"]}} if CONFIGS[name].get("pad_token_id") is not None else {}
-    back = family.settings(family.config(*published(name, **head, **pad), LIBRARY.registry))
-    given = family.settings(CONFIGS[name])
+    back = family.read_settings(family.export_config(*published(name, **head, **pad), LIBRARY.registry))
+    given = family.read_settings(CONFIGS[name])
     plain = {k for k, v in given.items() if k in back and k not in IDS and not isinstance(v, dict)}
     assert len(plain) >= 8
     assert not {k: (given[k], back[k]) for k in plain if back[k] != given[k] and [given[k], back[k]] not in SAME}
 
 
 def test_of_two_families_of_one_type_the_configuration_tells_which():
-    found = {name: folders.family(LIBRARY.registry, None, CONFIGS[name]).name for name in CONFIGS if "t5" in name}
+    found = {name: folders.find_family(LIBRARY.registry, None, CONFIGS[name]).name for name in CONFIGS if "t5" in name}
     assert found == {"t5-small": "t5", "t5-base": "t5", "t5-v1.1-small": "t5-v1.1"}
     with pytest.raises(SpecError, match="several families have it: t5, t5-v1.1"):
-        folders.family(LIBRARY.registry, None, CONFIGS["t5-small"] | {"feed_forward_proj": "gated-silu"})
+        folders.find_family(LIBRARY.registry, None, CONFIGS["t5-small"] | {"feed_forward_proj": "gated-silu"})
 
 
 REFUSED = {
@@ -129,7 +129,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_equivalent_is_refused(name):
     change, said = REFUSED[name]
-    family = folders.family(LIBRARY.registry, None, CONFIGS[name])
+    family = folders.find_family(LIBRARY.registry, None, CONFIGS[name])
     with pytest.raises(SpecError, match=said):
         family.read({k: v for k, v in (CONFIGS[name] | change).items() if v is not None or k not in change})
 
@@ -139,7 +139,7 @@ def test_falcon_40b_has_a_table_of_its_own():
         "hidden_size": 8192, "new_decoder_architecture": True, "num_attention_heads": 128, "num_hidden_layers": 60,
         "num_kv_heads": 8, "multi_query": False,
     }  # fmt: skip
-    family = folders.family(LIBRARY.registry, None, config)
+    family = folders.find_family(LIBRARY.registry, None, config)
     kind, sizes = family.read(config)
     reader = LIBRARY.reader()
     model = build_on_meta(reader.model(Node(kind)), reader.shape(Node(sizes)), LIBRARY.registry)
@@ -148,18 +148,21 @@ def test_falcon_40b_has_a_table_of_its_own():
 
 @pytest.mark.parametrize("name", ["bloom-560m", "mpt-7b"])
 def test_a_width_that_their_ffn_cannot_have_is_refused(name):
-    model, family = published(name, ffn={"d_ff": 80}), folders.family(LIBRARY.registry, None, CONFIGS[name])
+    model, family = published(name, ffn={"d_ff": 80}), folders.find_family(LIBRARY.registry, None, CONFIGS[name])
     with pytest.raises(SpecError, match="decoder.layers.0.ffn.down.weight|shape.d_model"):
-        family.config(*model, LIBRARY.registry)
+        family.export_config(*model, LIBRARY.registry)
 
 
 def test_decoder_layers_may_be_left_open():
     """As many as the encoder's, in a folder and in a model."""
-    kind, sizes = folders.family(LIBRARY.registry, "t5").read(CONFIGS["t5-small"])
+    kind, sizes = folders.find_family(LIBRARY.registry, "t5").read(CONFIGS["t5-small"])
     assert kind["architecture"] == {"name": "encoder-decoder", "decoder_layers": 6} and sizes["n_layers"] == 6
     spec, model = published("bart-base", head={"name": "tied", "bias": True})
     assert spec.architecture.options["decoder_layers"] is None
-    assert folders.family(LIBRARY.registry, "bart").config(spec, model, LIBRARY.registry)["decoder_layers"] == 6
+    assert (
+        folders.find_family(LIBRARY.registry, "bart").export_config(spec, model, LIBRARY.registry)["decoder_layers"]
+        == 6
+    )
 
 
 def test_old_names_of_norms_and_heads_for_other_tasks(tmp_path):
@@ -167,20 +170,20 @@ def test_old_names_of_norms_and_heads_for_other_tasks(tmp_path):
     model = {"architecture": "encoder-only", "embedding": {"name": "normed", "scale": False, "segments": 2}}
     model |= {"position": "learned", "norm": {"name": "layernorm", "eps": 1e-12}, "residual": "post-norm"}
     model |= {"attention": {"name": "mha", "bias": True}, "ffn": {"name": "gelu", "bias": True}, "head": "transform"}
-    family = folders.family(LIBRARY.registry, "bert")
+    family = folders.find_family(LIBRARY.registry, "bert")
     reader = LIBRARY.reader()
     spec = reader.model(Node(model))
     shape = reader.shape(Node({"d_model": 8, "n_heads": 2, "n_layers": 2, "vocab_size": 11, "max_len": 6, "d_ff": 12}))
     reader.finish()
     own = folders.make(spec, shape, registry=LIBRARY.registry)
-    folders.give(family, Trained(spec, own, LIBRARY), tmp_path)
-    given = family.give(own)
+    folders.export_model(family, Trained(spec, own, LIBRARY), tmp_path)
+    given = family.export_tensors(own)
     old = {k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): x
            for k, x in given.items()}  # fmt: skip
     old |= {"bert.pooler.dense.weight": torch.ones(8, 8), "cls.seq_relationship.bias": torch.ones(2)}
     assert sum(name.endswith("gamma") for name in old) == 6
     save_file(old, tmp_path / "model.safetensors")
-    taken = folders.take(folders.look(tmp_path), LIBRARY)
+    taken = folders.import_model(folders.read_folder(tmp_path), LIBRARY)
     assert (
         all(torch.equal(x, own.state_dict()[name]) for name, x in taken.tensors.items()) and taken.family.name == "bert"
     )
@@ -190,14 +193,14 @@ def test_old_names_of_norms_and_heads_for_other_tasks(tmp_path):
 def test_t5_v11_with_the_head_of_its_own_that_was_published(tmp_path):
     """transformers ties it whatever the configuration says, unless the weights say otherwise."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    family = folders.family(LIBRARY.registry, "t5-v1.1")
+    family = folders.find_family(LIBRARY.registry, "t5-v1.1")
     config = {"vocab_size": 37, "d_model": 24, "d_kv": 5, "d_ff": 40, "num_heads": 4, "num_layers": 2}
     kind, sizes = family.read(config | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False})
     reader = LIBRARY.reader()
     spec, shape = reader.model(Node(kind)), reader.shape(Node(sizes))
     reader.finish()
     model = perturb(folders.make(spec, shape, registry=LIBRARY.registry))
-    folders.give(family, Trained(spec, model, LIBRARY), tmp_path)
+    folders.export_model(family, Trained(spec, model, LIBRARY), tmp_path)
     theirs = transformers.T5ForConditionalGeneration.from_pretrained(tmp_path, attn_implementation="eager").eval()
     source, target = (
         torch.randint(4, 37, size, generator=torch.Generator().manual_seed(0)) for size in ((2, 6), (2, 5))

@@ -80,7 +80,7 @@ def test_a_model_without_its_head_comes_in(worlds, tmp_path):
     both = worlds("bart")
     both.theirs.model.save_pretrained(tmp_path)
     assert not any(name.startswith(("model.", "final")) for name in load_file(tmp_path / "model.safetensors"))
-    ours = folders.load(folders.take(folders.look(tmp_path), LIBRARY), LIBRARY.registry)
+    ours = folders.load_model(folders.import_model(folders.read_folder(tmp_path), LIBRARY), LIBRARY.registry)
     ids, keep = batch(None)
     here = ours.step(ours.start(ids, room=ids.shape[1]), ids)
     there = both.there(ids, keep, ids) - both.theirs.final_logits_bias

@@ -65,8 +65,8 @@ class Worlds:
         self.pad = self.row.settings.get("pad_token_id", 0)
         self.theirs = reference(self.row)
         self.theirs.save_pretrained(folder)
-        self.taken = folders.take(folders.look(folder), LIBRARY, self.row.family)
-        self.ours = folders.load(self.taken, LIBRARY.registry)
+        self.taken = folders.import_model(folders.read_folder(folder), LIBRARY, self.row.family)
+        self.ours = folders.load_model(self.taken, LIBRARY.registry)
         self.causal = self.ours.autoregressive and not self.ours.needs_source
         self.paired = self.ours.autoregressive and self.ours.needs_source
 
@@ -130,7 +130,7 @@ class Worlds:
     def exported(self) -> Path:
         """A folder that the second model was written to."""
         folder = self.folder / "exported"
-        folders.give(self.taken.family, Trained(self.taken.spec, self.ours, LIBRARY), folder)
+        folders.export_model(self.taken.family, Trained(self.taken.spec, self.ours, LIBRARY), folder)
         return folder
 
     def changed(self) -> list[str]:
@@ -151,13 +151,15 @@ class Worlds:
         """Whether another model in place of ours would be seen: its names do not fit, or its logits differ."""
         spec, shape = read(model, self.taken.sizes)
         try:
-            tensors = self.taken.family.take(
-                folders.look(self.folder).tensors, build_on_meta(spec, shape, LIBRARY.registry)
+            tensors = self.taken.family.import_tensors(
+                folders.read_folder(self.folder).tensors, build_on_meta(spec, shape, LIBRARY.registry)
             )
         except SpecError:
             return True
         changed = copy.copy(self)
-        changed.ours = folders.load(replace(self.taken, spec=spec, shape=shape, tensors=tensors), LIBRARY.registry)
+        changed.ours = folders.load_model(
+            replace(self.taken, spec=spec, shape=shape, tensors=tensors), LIBRARY.registry
+        )
         found = [changed.apart(side) for side in SIDES if self.serves(side)]
         return not max(found) <= CLOSE
 

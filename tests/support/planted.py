@@ -294,11 +294,11 @@ BUGS |= {
                              "A row is scored against the mean of its batch."),
     "counted-again": Bug("reference", "repeats", ("reference:n-gram", {"discount": 0.5}), NGram, "count",
                          by.accumulating, "Fitting a second time adds to the counts of the first."),
-    "layer-miscounted": Bug("family", "reading", "family:gpt2", Family, "config", by.renamed_sizes,
+    "layer-miscounted": Bug("family", "reading", "family:gpt2", Family, "export_config", by.renamed_sizes,
                             "The configuration that is written has a layer less."),
-    "query-for-value": Bug("family", "names", "family:gpt2", zoo.interop.tensor_names, "unlay", by.swapped,
+    "query-for-value": Bug("family", "names", "family:gpt2", zoo.interop.tensor_names, "split_tensor", by.swapped,
                            "Queries, keys and values come back in another order."),
-    "left-over-dropped": Bug("family", "refusals", "family:gpt2", Family, "take", by.lenient,
+    "left-over-dropped": Bug("family", "refusals", "family:gpt2", Family, "import_tensors", by.lenient,
                              "Tensors that fit nowhere are dropped without a word."),
 }  # fmt: skip
 

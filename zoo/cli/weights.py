@@ -38,12 +38,12 @@ def take(source: Path, family: str | None, out: Path | None, ignore: tuple[str, 
     from zoo.interop import folders
 
     library = Library((own_document(),), discovered(), discovery())
-    found = folders.look(source)
-    imported = folders.take(found, library, family, ignore)
-    for line in folders.told(imported, found):
+    found = folders.read_folder(source)
+    imported = folders.import_model(found, library, family, ignore)
+    for line in folders.describe_import(imported, found):
         click.echo(line)
     if out is not None:
-        folders.write(imported, found, out)
+        folders.write_folder(imported, found, out)
         click.echo(f"model: {out / folders.MODEL}")
 
 
@@ -60,8 +60,8 @@ def give(source: Path, out: Path, family: str | None) -> None:
     from zoo.interop import folders
 
     run = trained(source)
-    kind, *others = folders.fitting(run, family)
-    config = folders.give(kind, run, out)
+    kind, *others = folders.find_fitting_families(run, family)
+    config = folders.export_model(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")
     if others:
         click.echo(f"--as could also be {', '.join(other.name for other in others)}", err=True)

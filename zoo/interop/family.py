@@ -18,6 +18,7 @@ from zoo.declare.signature import RESERVED, show
 from zoo.declare.spec import MODEL_SLOTS, WHOLE, ModelSpec
 from zoo.faults import Fault, SpecError, nearest
 from zoo.parts import Architecture
+from zoo.registry import Registry
 
 from . import tensor_names
 from .template import (
@@ -27,12 +28,12 @@ from .template import (
     Settings,
     Unknown,
     Unset,
-    by_layer,
-    choice,
-    expression,
     fill,
-    gathered,
-    nested,
+    gather_layers,
+    nest,
+    parse_choice,
+    parse_expression,
+    select_layer,
 )
 
 HEAD = "architectures"
@@ -57,7 +58,7 @@ class Family:
 
     def __init__(self, path: str | Path):
         self.name = Path(path).stem
-        table = inherited(Path(path))
+        table = load_table(Path(path))
         self.table = {key: table.get(key) or {} for key in MAPPINGS}
         self.idle = set(table.get("idle", ()))
         self.prefix = table.get("prefix", "")
@@ -66,9 +67,9 @@ class Family:
             self.rules = tensor_names.read_rules(table.get("names", ""))
         except ValueError as error:
             raise SpecError([Fault(str(error), where=str(path))]) from None
-        self.constants = [tensor_names.pattern(line, "") for line in table.get("ignore", "").split()]
-        self.zeros = [tensor_names.pattern(line, "") for line in table.get("zero", "").split()]
-        self.variables = set(variables([self.table["shape"], self.table["model"]]))
+        self.constants = [tensor_names.compile_pattern(line, "") for line in table.get("ignore", "").split()]
+        self.zeros = [tensor_names.compile_pattern(line, "") for line in table.get("zero", "").split()]
+        self.variables = set(list_variables([self.table["shape"], self.table["model"]]))
 
     @property
     def model_type(self) -> str:
@@ -78,13 +79,13 @@ class Family:
 
     def fits(self, config: Mapping[str, Any]) -> bool:
         """Whether a configuration says nothing against what all models of the kind have."""
-        given = {**self.table["defaults"], **flat(modern(config, self.table["older"]))}
+        given = {**self.table["defaults"], **flatten(modernise(config, self.table["older"]))}
         return all(given.get(name, fact) == fact for name, fact in self.table["config"].items() if name != HEAD)
 
-    def settings(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> dict[str, Any]:
+    def read_settings(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> dict[str, Any]:
         """All settings of a configuration by dotted names. Raises `SpecError` for those that the table cannot take."""
-        given = flat(modern(config, self.table["older"]))
-        out = self.completed({**self.table["defaults"], **given})
+        given = flatten(modernise(config, self.table["older"]))
+        out = self.complete({**self.table["defaults"], **given})
         for name, counted in self.table["first"].items():
             out[name] = [i < (out.get(counted) or 0) for i in range(fill(self.table["shape"]["n_layers"], out))]
         faults = [
@@ -106,18 +107,18 @@ class Family:
             raise SpecError([Fault(text) for text in faults])
         return out
 
-    def completed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings, and those that are open as their defaults refer to others."""
         out = dict(settings)
         for name, value in self.table["defaults"].items():
-            needed = set(variables(value))
+            needed = set(list_variables(value))
             if needed and needed <= out.keys() and out.get(name) in (None, value):
                 out[name] = fill(value, out)
         return out
 
     def read(self, config: Mapping[str, Any], ignore: Iterable[str] = ()) -> tuple[dict, dict]:
         """The model and the shape, as YAML holds them, of a configuration. Raises `SpecError`."""
-        settings = self.settings(config, ignore)
+        settings = self.read_settings(config, ignore)
         faults: list[Fault] = []
 
         def filled(template: Any, depth: int) -> Any:
@@ -140,21 +141,21 @@ class Family:
 
     def tokenizer(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
         """The part that reads the file in which a folder of this kind keeps its tokenizer; None if there is no such."""
-        return fill(self.reader, {**self.table["defaults"], **flat(config)}) if self.reader else None
+        return fill(self.reader, {**self.table["defaults"], **flatten(config)}) if self.reader else None
 
-    def take(self, theirs: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    def import_tensors(self, theirs: Mapping[str, Tensor], model: Architecture) -> dict[str, Tensor]:
         """Their tensors under our names, each once. Raises `SpecError` for all that is missing, over or misshapen."""
-        first, shapes = firsts(model), {name: x.shape for name, x in model.state_dict().items()}
+        first, shapes = first_names(model), {name: x.shape for name, x in model.state_dict().items()}
         out: dict[str, Tensor] = {}
         used, faults = set(), []
         pairs = self.pairs(model)
         for pair in pairs:
-            name = self.spelled(pair.theirs, theirs)
+            name = self.find_name(pair.theirs, theirs)
             if name is None:
                 continue
             used.add(name)
             try:
-                pieces = pair.split(theirs[name], shapes, head_width(model))
+                pieces = pair.split(theirs[name], shapes, model.shape.head_width)
             except ValueError as error:
                 faults.append(Fault(str(error)))
                 continue
@@ -173,38 +174,39 @@ class Family:
             raise SpecError(faults)
         return out
 
-    def spelled(self, name: str, theirs: Mapping[str, Tensor]) -> str | None:
+    def find_name(self, name: str, theirs: Mapping[str, Tensor]) -> str | None:
         """The name as it stands in a file, perhaps of a model without a head."""
         bare = name.removeprefix(f"{self.prefix}.")
         return next((n for n in (name, bare) if n in theirs), None)
 
     # From ours to theirs
 
-    def config(self, spec: ModelSpec, model: Architecture, registry) -> dict[str, Any]:
+    def export_config(self, spec: ModelSpec, model: Architecture, registry: Registry) -> dict[str, Any]:
         """The configuration that gives this very model. Raises `SpecError` for all that it has no equivalent of."""
         settings, faults = Settings(), []
         matcher = Matcher(registry)
         tensors = model.state_dict()
-        for known, tensor in self.table["sizes"].items():
-            widths = [x.shape[-1] for name, x in tensors.items() if tensor_names.pattern(tensor, "").fullmatch(name)]
-            if widths:
-                settings.reckon(expression(f"${known}"), widths[0], tensor)
+        for name, tensor in self.table["sizes"].items():
+            pattern = tensor_names.compile_pattern(tensor, "")
+            widths = [x.shape[-1] for ours, x in tensors.items() if pattern.fullmatch(ours)]
+            if widths and (known := parse_expression(f"${name}")):
+                settings.solve(known, widths[0], tensor)
         for template, value, path, slot, layer in [*self.sizes(model.shape), *self.parts(spec, model)]:
             try:
                 matcher.match(template, value, path, settings, slot, layer)
             except Mismatch as mismatch:
                 faults.append(mismatch.text(self.name))
         try:
-            settings.settle()
+            settings.solve_waiting()
         except Mismatch as mismatch:
             faults.append(mismatch.text(self.name))
         if faults:
             raise SpecError([Fault(text) for text in dict.fromkeys(faults)])
-        found = self.completed(self.counted(gathered(settings.found)))
+        found = self.complete(self.count_firsts(gather_layers(settings.found)))
         equal = {name: found[other] for name, other in self.table["equal"].items()}
-        return nested({**self.table["config"], **found, **equal})
+        return nest({**self.table["config"], **found, **equal})
 
-    def counted(self, found: Mapping[str, Any]) -> dict[str, Any]:
+    def count_firsts(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """The settings, with a number in place of each list that is true in the first layers. Raises `SpecError`."""
         out = {name: value for name, value in found.items() if name not in self.table["first"]}
         for name, counted in self.table["first"].items():
@@ -232,18 +234,21 @@ class Family:
             for slot in (s for s in dict.fromkeys([*templates, *crossed]) if s in MODEL_SLOTS):
                 kind = "attention" if slot == "cross" else slot
                 layered = spec.slots.get(slot, spec.slots[kind]).of(stack)
-                for layer in range(1 if slot in WHOLE else built.depth) if layered else ():
-                    template = by_layer(templates.get(slot, templates[kind]), layer, stack)
+                if layered is None:
+                    continue
+                for layer in range(1 if slot in WHOLE else built.depth):
+                    template = select_layer(templates.get(slot, templates[kind]), layer, stack)
                     yield template, layered.at(layer % (spec.share or built.depth)), slot, kind, layer
 
-    def give(self, model: nn.Module) -> dict[str, Tensor]:
+    def export_tensors(self, model: Architecture) -> dict[str, Tensor]:
         """Our tensors under their names. Raises `SpecError`."""
-        first, tensors = firsts(model), model.state_dict()
-        out, written = {}, set()
+        first, tensors = first_names(model), model.state_dict()
+        out: dict[str, Tensor] = {}
+        written: set[str] = set()
         for pair in self.pairs(model):
             mine = {first[name] for name in pair.names()}
             if not mine <= written:
-                out[pair.theirs] = pair.join(tensors, head_width(model))
+                out[pair.theirs] = pair.join(tensors, model.shape.head_width)
                 written |= mine
         return out
 
@@ -251,10 +256,10 @@ class Family:
         """Their tensors and ours. Raises `SpecError` for tensors of ours that have no name there."""
         names = list(model.state_dict())
         try:
-            found = tensor_names.pairs(self.rules, names)
+            found = tensor_names.pair_names(self.rules, names)
         except ValueError as error:
             raise SpecError(str(error)) from None
-        first = firsts(model)
+        first = first_names(model)
         named = {first[name] for pair in found for name in pair.names()}
         over = sorted({first[name] for name in names} - named)
         if over:
@@ -262,20 +267,16 @@ class Family:
         return found
 
 
-def head_width(model: nn.Module) -> int:
-    return model.shape.head_width
-
-
-def firsts(model: nn.Module) -> dict[str, str]:
+def first_names(model: nn.Module) -> dict[str, str]:
     """For every tensor's name the first name of the same tensor."""
     seen: dict[int, str] = {}
     return {name: seen.setdefault(id(x), name) for name, x in model.state_dict(keep_vars=True).items()}
 
 
-def inherited(path: Path) -> dict[str, Any]:
+def load_table(path: Path) -> dict[str, Any]:
     """A table and what it is like, as one. Raises `SpecError`."""
-    document = table_file(path, path.stat().st_mtime_ns if path.exists() else 0)
-    table = document.value if isinstance(document.value, Mapping) else {}
+    document = load_file(path, path.stat().st_mtime_ns if path.exists() else 0)
+    table = dict(document.value) if isinstance(document.value, Mapping) else {}
     faults = [
         Fault(f"a table has no {show(key)}{nearest(key, SECTIONS)}", where=document.where((key,), key=True))
         for key in table if key not in SECTIONS
@@ -284,10 +285,10 @@ def inherited(path: Path) -> dict[str, Any]:
         raise SpecError(faults or [Fault("a table is a mapping of sections", where=str(path))])
     if "like" not in table:
         return table
-    base = inherited(path.with_name(f"{table['like']}.yaml"))
+    base = load_table(path.with_name(f"{table['like']}.yaml"))
     out = {**base, **table}
     for key in MAPPINGS:
-        join = changed if key == "model" else lambda old, new: new
+        join = override if key == "model" else lambda old, new: new
         old, own = base.get(key) or {}, table.get(key) or {}
         out[key] = {**old, **{name: join(old.get(name), value) for name, value in own.items()}}
     out["idle"] = [*base.get("idle", ()), *table.get("idle", ())]
@@ -299,44 +300,44 @@ def inherited(path: Path) -> dict[str, Any]:
 
 
 @functools.cache
-def table_file(path: Path, changed: int) -> yaml.Document:
+def load_file(path: Path, changed: int) -> yaml.Document:
     """A table's own file, read once until it changes: what many tables are like is read for all of them."""
     return yaml.load_file(path)
 
 
-def changed(old: Any, new: Any) -> Any:
+def override(old: Any, new: Any) -> Any:
     """A part of the table beneath, changed by options without a name."""
-    if not isinstance(new, Mapping) or new.keys() & set(RESERVED) or choice(new):
+    if not isinstance(new, Mapping) or new.keys() & set(RESERVED) or parse_choice(new):
         return new
     return {**(old if isinstance(old, Mapping) else {"name": old}), **new}
 
 
-def variables(value: Any) -> Iterator[str]:
+def list_variables(value: Any) -> Iterator[str]:
     """The settings that a template asks for."""
     if isinstance(value, str):
-        if known := expression(value):
+        if known := parse_expression(value):
             yield from (known.name, *known.others())
     elif isinstance(value, Mapping):
-        if chosen := choice(value):
+        if chosen := parse_choice(value):
             yield chosen[0]
         for inner in value.values():
-            yield from variables(inner)
+            yield from list_variables(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from variables(inner)
+            yield from list_variables(inner)
 
 
-def flat(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def flatten(config: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Every setting by its dotted name, mappings also as they are."""
     out: dict[str, Any] = {}
     for key, value in config.items():
         out[f"{before}{key}"] = value
         if isinstance(value, Mapping):
-            out |= flat(value, f"{before}{key}.")
+            out |= flatten(value, f"{before}{key}.")
     return out
 
 
-def modern(config: Mapping[str, Any], older: Mapping[str, str]) -> dict[str, Any]:
+def modernise(config: Mapping[str, Any], older: Mapping[str, str]) -> dict[str, Any]:
     """The configuration with old spellings moved to where the table looks; what stands there already wins."""
     out = json.loads(json.dumps(config))
     for old, new in older.items():

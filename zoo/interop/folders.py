@@ -36,7 +36,8 @@ class Files(Mapping[str, Tensor]):
     """The tensors of one or several files of safetensors, each read when it is asked for. Raises `SpecError`."""
 
     def __init__(self, paths: list[Path]):
-        self.files, self.owner = [], {}
+        self.files: list[Any] = []
+        self.owner: dict[str, Any] = {}
         for path in paths:
             try:
                 file = safe_open(str(path), framework="pt")
@@ -59,7 +60,7 @@ class Files(Mapping[str, Tensor]):
 
 
 @dataclass(frozen=True)
-class Found:
+class Folder:
     """A folder in another library's form."""
 
     folder: Path
@@ -83,16 +84,16 @@ class Found:
         return {name: ids[word] for name, word in words.items() if word in ids}
 
 
-def look(path: Path) -> Found:
+def read_folder(path: Path) -> Folder:
     """What lies in a folder, or in one file of safetensors with its configuration beside it. Raises `SpecError`."""
     folder = path.parent if path.suffix == ".safetensors" else path
     if not path.exists():
         raise SpecError(f"{path} is not there")
     config = read_json(folder / CONFIG)
-    return Found(folder, config, Files([path] if path.is_file() else shards(folder)))
+    return Folder(folder, config, Files([path] if path.is_file() else find_weight_files(folder)))
 
 
-def shards(folder: Path) -> list[Path]:
+def find_weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights. Raises `SpecError`."""
     index = folder / f"{TENSORS}.index.json"
     if index.exists():
@@ -128,12 +129,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def families(registry: Registry) -> dict[str, Family]:
+def load_families(registry: Registry) -> dict[str, Family]:
     """Every family on offer by name."""
     return {registry.spelling(e): registry.load(e)(**e.variant.fixed) for e in registry.variants("family")}
 
 
-def family(registry: Registry, name: str | None, config: Mapping[str, Any] = MappingProxyType({})) -> Family:
+def find_family(registry: Registry, name: str | None, config: Mapping[str, Any] = MappingProxyType({})) -> Family:
     """The family of that name, or the one that a configuration's `model_type`, and if need be the rest of it, tells.
 
     Raises `SpecError`.
@@ -141,7 +142,7 @@ def family(registry: Registry, name: str | None, config: Mapping[str, Any] = Map
     if name is not None:
         entry = registry.find("family", name)
         return registry.load(entry)(**entry.variant.fixed)
-    known, model_type = families(registry), config.get("model_type")
+    known, model_type = load_families(registry), config.get("model_type")
     fitting = [name for name, family in known.items() if family.model_type == model_type]
     fitting = [name for name in fitting if len(fitting) == 1 or known[name].fits(config)] or fitting
     if len(fitting) == 1:
@@ -163,24 +164,25 @@ class Imported:
     tensors: dict[str, Tensor]
 
 
-def take(found: Found, library: Library, name: str | None = None, ignore: tuple[str, ...] = ()) -> Imported:
+def import_model(found: Folder, library: Library, name: str | None = None, ignore: tuple[str, ...] = ()) -> Imported:
     """The model of a folder. Raises `SpecError` with all that stands in the way."""
-    kind = family(library.registry, name, found.config)
+    kind = find_family(library.registry, name, found.config)
     model, sizes = kind.read(found.config, ignore)
     sizes = found.reserved() | sizes
-    spec, shape = typed(model, sizes, library)
+    spec, shape = read_specs(model, sizes, library)
     built = build_on_meta(spec, shape, library.registry)
-    return Imported(kind, spec, shape, model, sizes, kind.take(found.tensors, built))
+    return Imported(kind, spec, shape, model, sizes, kind.import_tensors(found.tensors, built))
 
 
-def typed(model: dict[str, Any], sizes: dict[str, Any], library: Library) -> tuple[ModelSpec, Shape]:
+def read_specs(model: dict[str, Any], sizes: dict[str, Any], library: Library) -> tuple[ModelSpec, Shape]:
     reader = library.reader()
     spec, shape = reader.model(Node(model)), reader.shape(Node(sizes))
     reader.finish()
+    assert spec and shape  # else finish() has raised
     return spec, shape
 
 
-def told(imported: Imported, found: Found) -> list[str]:
+def describe_import(imported: Imported, found: Folder) -> list[str]:
     """What an imported model is, in lines."""
     spec, tensors = imported.spec, imported.tensors.values()
     tokenizer = found.tokenizer(imported.family)
@@ -194,15 +196,15 @@ def told(imported: Imported, found: Found) -> list[str]:
     return [f"{found.folder}: {imported.family.name}", *(f"  {name:{width}}  {text}" for name, text in facts.items())]
 
 
-def fitting(run: Trained, name: str | None) -> list[Family]:
+def find_fitting_families(run: Trained, name: str | None) -> list[Family]:
     """The family of that name, or all that have an equivalent of everything in a model. Raises `SpecError`."""
     registry = run.library.registry
     if name is not None:
-        return [family(registry, name)]
+        return [find_family(registry, name)]
     found, refused = [], {}
-    for each, kind in families(registry).items():
+    for each, kind in load_families(registry).items():
         try:
-            kind.config(run.spec, run.model, registry)
+            kind.export_config(run.spec, run.model, registry)
             kind.pairs(run.model)
         except SpecError as error:
             refused[each] = error
@@ -216,7 +218,7 @@ def fitting(run: Trained, name: str | None) -> list[Family]:
 
 
 @torch.no_grad()
-def load(imported: Imported, registry: Registry) -> Architecture:
+def load_model(imported: Imported, registry: Registry) -> Architecture:
     """The module with its weights, in evaluation mode."""
     model = make(imported.spec, imported.shape, registry=registry)
     own = model.state_dict()
@@ -225,13 +227,13 @@ def load(imported: Imported, registry: Registry) -> Architecture:
     return model.eval()
 
 
-def write(imported: Imported, found: Found, folder: Path) -> None:
+def write_folder(imported: Imported, found: Folder, folder: Path) -> None:
     """Write a folder that describes the model in a file of the zoo and holds its weights and its tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: x.contiguous() for name, x in imported.tensors.items()}
     replace(folder / WEIGHTS, lambda path: save_file(tensors, str(path)))
     model = {**imported.model, "shape": imported.sizes, "weights": WEIGHTS}
-    document: dict[str, Any] = {"models": {label(folder): model}}
+    document: dict[str, Any] = {"models": {name_after(folder): model}}
     tokenizer = found.tokenizer(imported.family)
     if tokenizer:
         text = (found.folder / tokenizer["file"]).read_bytes()
@@ -241,14 +243,14 @@ def write(imported: Imported, found: Found, folder: Path) -> None:
     replace(folder / MODEL, lambda path: path.write_text(head + yaml.dump(document), "utf-8"))
 
 
-def label(folder: Path) -> str:
+def name_after(folder: Path) -> str:
     """What a model is called after its folder."""
     return folder.absolute().name
 
 
-def prove(kind: Family, config: dict[str, Any], run: Trained) -> None:
+def check_export(kind: Family, config: dict[str, Any], run: Trained) -> None:
     """Raise `SpecError` for each tensor that a model read back from this configuration has otherwise."""
-    built = build_on_meta(*typed(*kind.read(config), run.library), run.library.registry)
+    built = build_on_meta(*read_specs(*kind.read(config), run.library), run.library.registry)
     ours, theirs = ({n: list(x.shape) for n, x in model.state_dict().items()} for model in (run.model, built))
     wrong = [name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)]
     if wrong:
@@ -256,11 +258,11 @@ def prove(kind: Family, config: dict[str, Any], run: Trained) -> None:
         raise SpecError([Fault(text) for text in said])
 
 
-def give(kind: Family, run: Trained, folder: Path) -> dict[str, Any]:
+def export_model(kind: Family, run: Trained, folder: Path) -> dict[str, Any]:
     """Write a folder that the other library reads, and return its configuration. Raises `SpecError`."""
-    config = kind.config(run.spec, run.model, run.library.registry)
-    tensors = kind.give(run.model)
-    prove(kind, config, run)
+    config = kind.export_config(run.spec, run.model, run.library.registry)
+    tensors = kind.export_tensors(run.model)
+    check_export(kind, config, run)
     dtypes = {str(x.dtype).removeprefix("torch.") for x in tensors.values() if x.is_floating_point()}
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {"format": "pt"}

@@ -14,11 +14,13 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from zoo.declare import signature
 from zoo.declare.signature import show
 from zoo.declare.spec import PartSpec
+from zoo.registry import Registry
 
 NAME = r"\$[A-Za-z_][\w.]*"
 STEP = re.compile(rf"\s*(\*\*|\*ln|[-+*/])\s*({NAME}|-?\d+(?:\.\d+)?)")
@@ -69,11 +71,11 @@ class Expression:
         return (operand[1:] for _, operand in self.steps if operand.startswith("$"))
 
     def value(self, settings: Mapping[str, Any]) -> Any:
-        found = look(settings, self.name)
+        found = get_setting(settings, self.name)
         if found is None or not self.steps:
             return found
         for sign, operand in self.steps:
-            found = DO[sign](found, number(operand, settings))
+            found = DO[sign](found, read_operand(operand, settings))
         return tidy(found)
 
     def setting(self, value: Any, settings: Mapping[str, Any]) -> Any:
@@ -81,18 +83,18 @@ class Expression:
         if value is None or not self.steps:
             return value
         for sign, operand in reversed(self.steps):
-            value = UNDO[sign](value, number(operand, settings))
+            value = UNDO[sign](value, read_operand(operand, settings))
         return tidy(value)
 
 
 @functools.cache
-def expression(text: str) -> Expression | None:
+def parse_expression(text: str) -> Expression | None:
     found = WHOLE.fullmatch(text.strip())
     return Expression(found[1][1:], tuple(STEP.findall(found[2]))) if found else None
 
 
-def number(operand: str, settings: Mapping[str, Any]) -> Any:
-    return look(settings, operand[1:]) if operand.startswith("$") else float(operand)
+def read_operand(operand: str, settings: Mapping[str, Any]) -> Any:
+    return get_setting(settings, operand[1:]) if operand.startswith("$") else float(operand)
 
 
 def tidy(value: float) -> float | int:
@@ -101,7 +103,7 @@ def tidy(value: float) -> float | int:
     return near if math.isclose(value, near, rel_tol=1e-9) else value
 
 
-def look(settings: Mapping[str, Any], name: str) -> Any:
+def get_setting(settings: Mapping[str, Any], name: str) -> Any:
     """The setting at a dotted name: written flat, or as mappings in mappings."""
     if name in settings:
         return settings[name]
@@ -113,7 +115,7 @@ def look(settings: Mapping[str, Any], name: str) -> Any:
     return found
 
 
-def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+def nest(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with dotted names as mappings in mappings."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
@@ -125,7 +127,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def choice(template: Any) -> tuple[str, Mapping, bool] | None:
+def parse_choice(template: Any) -> tuple[str, Mapping, bool] | None:
     """The setting, the table and whether it goes by layer, of a template that chooses."""
     if isinstance(template, Mapping) and len(template) == 1:
         (key, table), *_ = template.items()
@@ -143,23 +145,23 @@ def pick(name: str, value: Any, table: Mapping) -> Any:
 
 def fill(template: Any, settings: Mapping[str, Any], depth: int = 0) -> Any:
     """What the template is under these settings. Raises `Unset` and `Unknown`."""
-    if chosen := choice(template):
+    if chosen := parse_choice(template):
         name, table, by_layer = chosen
-        value = look(settings, name)
+        value = get_setting(settings, name)
         if not by_layer:
             return fill(pick(name, value, table), settings, depth)
         entries = value if isinstance(value, list) else [value]
         layers = [fill(pick(name, v, table), settings) for v in entries]
-        return shortest([layers[i % len(layers)] for i in range(depth or len(layers))])
+        return shorten_layers([layers[i % len(layers)] for i in range(depth or len(layers))])
     if isinstance(template, Mapping):
         return {key: fill(value, settings, depth) for key, value in template.items()}
     if isinstance(template, list):
         return [fill(value, settings, depth) for value in template]
-    known = expression(template) if isinstance(template, str) else None
+    known = parse_expression(template) if isinstance(template, str) else None
     return known.value(settings) if known else template
 
 
-def shortest(layers: Sequence[Any]) -> Any:
+def shorten_layers(layers: Sequence[Any]) -> Any:
     """The shortest way to write one part per layer: `x`, `[a, b]` or `{first: [a], repeat: [b]}`."""
     n = len(layers)
     for total in range(1, n + 1):
@@ -176,15 +178,15 @@ def shortest(layers: Sequence[Any]) -> Any:
 class Settings:
     """The settings found so far, and the reckonings that wait for a setting still to be found."""
 
-    def __init__(self, found: Mapping[str, Any] = (), waiting: Sequence[tuple] = ()):
+    def __init__(self, found: Mapping[str, Any] = MappingProxyType({}), waiting: Sequence[tuple] = ()):
         self.found, self.waiting = dict(found), list(waiting)
 
     def bind(self, name: str, value: Any, path: str) -> None:
-        if name in self.found and not same(self.found[name], value):
+        if name in self.found and not are_same(self.found[name], value):
             raise Mismatch(path, show(value), f"{show(self.found[name])}, as elsewhere")
         self.found[name] = value
 
-    def reckon(self, known: Expression, value: Any, path: str) -> None:
+    def solve(self, known: Expression, value: Any, path: str) -> None:
         if any(name not in self.found for name in known.others()):
             self.waiting.append((known, value, path))
             return
@@ -194,19 +196,19 @@ class Settings:
             raise Mismatch(path, show(value), f"a number that makes '{known.name}'") from None
         self.bind(known.name, setting, path)
 
-    def settle(self) -> None:
+    def solve_waiting(self) -> None:
         """Solve what waited. Raises `Mismatch` for what cannot be found."""
         waiting, self.waiting = self.waiting, []
         for known, value, path in waiting:
-            self.reckon(known, value, path)
+            self.solve(known, value, path)
         if len(self.waiting) == len(waiting) and waiting:
             known, value, path = waiting[0]
             raise Mismatch(path, show(value), f"nothing to tell '{known.name}' from")
         if self.waiting:
-            self.settle()
+            self.solve_waiting()
 
 
-def same(a: Any, b: Any) -> bool:
+def are_same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, int | float) and not isinstance(b, bool):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b and isinstance(a, bool) == isinstance(b, bool)
@@ -215,21 +217,31 @@ def same(a: Any, b: Any) -> bool:
 class Matcher:
     """Holds values and parts against templates. Parts are equal where class and options are, whatever their names."""
 
-    def __init__(self, registry):
+    def __init__(self, registry: Registry):
         self.registry = registry
 
     def match(self, template: Any, value: Any, path: str, settings: Settings, slot: str = "", layer: int = 0) -> None:
         """Find the settings under which `template` is `value`, a part where there is a slot. Raises `Mismatch`."""
-        if chosen := choice(template):
+        if chosen := parse_choice(template):
             self.choose(*chosen, value, path, settings, slot, layer)
-        elif isinstance(template, str) and (known := expression(template)):
-            settings.reckon(known, value, path)
+        elif isinstance(template, str) and (known := parse_expression(template)):
+            settings.solve(known, value, path)
         elif isinstance(value, PartSpec):
             self.part(template, value, path, settings, slot)
-        elif not same(template, value):
+        elif not are_same(template, value):
             raise Mismatch(path, show(value), show(template))
 
-    def choose(self, name, table, by_layer, value, path, settings, slot, layer) -> None:
+    def choose(
+        self,
+        name: str,
+        table: Mapping,
+        by_layer: bool,
+        value: Any,
+        path: str,
+        settings: Settings,
+        slot: str,
+        layer: int,
+    ) -> None:
         """The first alternative of the table that fits; else what kept the nearest from it."""
         found: list[Mismatch] = []
         for key, alternative in table.items():
@@ -268,23 +280,23 @@ class Matcher:
                 raise
 
 
-def by_layer(template: Any, layer: int, stack: str) -> Any:
+def select_layer(template: Any, layer: int, stack: str) -> Any:
     """The template of one layer of one stack, from any of the forms that a slot's value has."""
     if isinstance(template, Mapping) and ("encoder" in template or "decoder" in template):
-        return by_layer(template.get(stack), layer, stack)
+        return select_layer(template.get(stack), layer, stack)
     if isinstance(template, Mapping) and "repeat" in template:
-        first = listed(template.get("first", []))
+        first = as_list(template.get("first", []))
         if layer < len(first):
             return first[layer]
-        return by_layer(listed(template["repeat"]), layer - len(first), stack)
+        return select_layer(as_list(template["repeat"]), layer - len(first), stack)
     return template[layer % len(template)] if isinstance(template, list) else template
 
 
-def listed(value: Any) -> list:
+def as_list(value: Any) -> list:
     return value if isinstance(value, list) else [value]
 
 
-def gathered(found: Mapping[str, Any]) -> dict[str, Any]:
+def gather_layers(found: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with those that go by layer (`a[0]`, `a[1]`, …) as lists."""
     out: dict[str, Any] = {}
     for name, value in found.items():

@@ -47,7 +47,7 @@ class Pair:
 
     def join(self, tensors: Mapping[str, Tensor], head_dim: int) -> Tensor:
         """Their tensor from ours."""
-        joined = [self.after(lay([tensors[n] for n in parts], self.block(head_dim)), 0) for parts in self.ours]
+        joined = [self.after(concat([tensors[n] for n in parts], self.block(head_dim)), 0) for parts in self.ours]
         return (torch.stack(joined) if self.stacked else joined[0]).contiguous()
 
     def split(self, theirs: Tensor, shapes: Mapping[str, torch.Size], head_dim: int) -> dict[str, Tensor]:
@@ -55,12 +55,14 @@ class Pair:
         out: dict[str, Tensor] = {}
         pieces = list(theirs) if self.stacked else [theirs]
         sizes = [[shapes[name] for name in parts] for parts in self.ours]
-        meta = [self.after(lay([torch.empty(s, device="meta") for s in ss], self.block(head_dim)), 0) for ss in sizes]
+        block = self.block(head_dim)
+        empty = [[torch.empty(shape, device="meta") for shape in each] for each in sizes]  # shapes, at no cost
+        meta = [self.after(concat(tensors, block), 0) for tensors in empty]
         wanted = torch.Size([len(meta), *meta[0].shape]) if self.stacked else meta[0].shape
         if theirs.shape != wanted:
             raise ValueError(f"{self.theirs} is {list(theirs.shape)}; it should be {list(wanted)}")
         for piece, parts, ss in zip(pieces, self.ours, sizes, strict=True):
-            out |= dict(zip(parts, unlay(self.after(piece, 1), ss, self.block(head_dim)), strict=True))
+            out |= dict(zip(parts, split_tensor(self.after(piece, 1), ss, block), strict=True))
         return out
 
     def after(self, x: Tensor, way: int) -> Tensor:
@@ -72,7 +74,7 @@ class Pair:
         return next((TURNS[op](head_dim) for op in self.ops if op in TURNS), None)
 
 
-def turns(shapes: Sequence[torch.Size], block: int) -> int:
+def count_turns(shapes: Sequence[torch.Size], block: int) -> int:
     """How often each tensor has its turn."""
     rows = min(shape[0] for shape in shapes)
     count = rows // block
@@ -81,18 +83,18 @@ def turns(shapes: Sequence[torch.Size], block: int) -> int:
     return count
 
 
-def lay(parts: Sequence[Tensor], block: int | None) -> Tensor:
+def concat(parts: Sequence[Tensor], block: int | None) -> Tensor:
     """Tensors end to end, or turn by turn."""
     if block is None or len(parts) == 1:
         return torch.cat(list(parts)) if len(parts) > 1 else parts[0]
-    n = turns([x.shape for x in parts], block)
+    n = count_turns([x.shape for x in parts], block)
     return torch.cat([x.unflatten(0, (n, x.shape[0] // n)) for x in parts], 1).flatten(0, 1)
 
 
-def unlay(whole: Tensor, shapes: Sequence[torch.Size], block: int | None) -> list[Tensor]:
+def split_tensor(whole: Tensor, shapes: Sequence[torch.Size], block: int | None) -> list[Tensor]:
     if block is None or len(shapes) == 1:
         return list(whole.split([shape[0] for shape in shapes])) if len(shapes) > 1 else [whole]
-    n = turns(shapes, block)
+    n = count_turns(shapes, block)
     pieces = whole.unflatten(0, (n, whole.shape[0] // n)).split([shape[0] // n for shape in shapes], 1)
     return [piece.flatten(0, 1) for piece in pieces]
 
@@ -115,25 +117,26 @@ def read_rules(text: str) -> list[Rule]:
     return rules
 
 
-def pattern(path: str, tail: str = TAIL) -> re.Pattern:
+def compile_pattern(path: str, tail: str = TAIL) -> re.Pattern:
     """A path with `{i}` as a regular expression."""
     pieces = re.split(r"\{(\w+)\}", path)
     return re.compile("".join(re.escape(p) if n % 2 == 0 else rf"(?P<{p}>\d+)" for n, p in enumerate(pieces)) + tail)
 
 
-def filler(found: re.Match) -> Callable[[str], str]:
+def make_filler(found: re.Match) -> Callable[[str], str]:
     numbers = found.groupdict()
     tail = numbers.pop("tail", None) or ""
     return lambda path: re.sub(r"\{(\w+)\}", lambda m: numbers[m[1]], path) + tail
 
 
-def pairs(rules: Sequence[Rule], names: Iterable[str]) -> list[Pair]:
+def pair_names(rules: Sequence[Rule], names: Iterable[str]) -> list[Pair]:
     """What the rules make of our names, in the order of the rules. Raises `ValueError` where they clash."""
-    names, out = list(names), {}
+    names = list(names)
+    out: dict[str, Pair] = {}
     for rule in rules:
-        known, stacked = pattern(rule.ours[0]), "{e}" in rule.ours[0] and "{e}" not in rule.theirs
+        known, stacked = compile_pattern(rule.ours[0]), "{e}" in rule.ours[0] and "{e}" not in rule.theirs
         for found in filter(None, map(known.fullmatch, names)):
-            fill = filler(found)
+            fill = make_filler(found)
             pair = out.setdefault(fill(rule.theirs), Pair(fill(rule.theirs), rule.ops, [], stacked))
             pair.ours.append(tuple(map(fill, rule.ours)))
             if len(pair.ours) > 1 and not stacked:

@@ -12,8 +12,8 @@ import torch
 
 from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
-from zoo.interop.family import Family, firsts
-from zoo.interop.template import Settings, choice, expression, nested
+from zoo.interop.family import Family, first_names
+from zoo.interop.template import Settings, nest, parse_choice, parse_expression
 from zoo.model.builder import make
 from zoo.parts import Architecture
 
@@ -42,7 +42,7 @@ def build_family(case: PartCase) -> Family:
 def list_choices(template: Any) -> Iterator[tuple[str, list, bool]]:
     """The settings that choose between alternatives, and what they may be."""
     if isinstance(template, Mapping):
-        if found := choice(template):
+        if found := parse_choice(template):
             yield found[0], list(found[1]), found[2]
         for inner in template.values():
             yield from list_choices(inner)
@@ -55,9 +55,9 @@ def make_configuration(family: Family, **own: Any) -> dict[str, Any]:
     """Settings of the other library that make a small model: a size of ours for a size, and few of all else."""
     found = Settings()
     for name, template in family.table["shape"].items():
-        if name in SIZES and isinstance(template, str) and (known := expression(template)):
-            found.reckon(known, SIZES[name], name)
-    found.settle()
+        if name in SIZES and isinstance(template, str) and (known := parse_expression(template)):
+            found.solve(known, SIZES[name], name)
+    found.solve_waiting()
     chosen = {}
     for name, values, by_layer in list_choices(family.table["model"]):
         chosen[name] = [values[i % len(values)] for i in range(SIZES["n_layers"])] if by_layer else values[0]
@@ -65,7 +65,7 @@ def make_configuration(family: Family, **own: Any) -> dict[str, Any]:
     counted = dict.fromkeys(family.table["first"].values(), 1)  # a first layer that is another than the rest
     usual = {name: shrink(family.table["defaults"].get(name)) for name in asked}
     needed = {name: chosen.get(name, 2) for name in asked - family.table["defaults"].keys()}
-    return nested({**needed, **drop_unset(usual), **counted, **family.table["config"], **found.found, **own})
+    return nest({**needed, **drop_unset(usual), **counted, **family.table["config"], **found.found, **own})
 
 
 def shrink(value: Any) -> Any:
@@ -105,7 +105,7 @@ def reading(case: PartCase) -> None:
     """A configuration becomes a model, and the model's own configuration becomes the same model again."""
     family = build_family(case)
     for changed, tiny in build_alternatives(case, family):
-        again = family.config(tiny.spec, tiny.model, case.library.registry)
+        again = family.export_config(tiny.spec, tiny.model, case.library.registry)
         theirs, ours = (build_tiny(case, family, config) for config in (again, tiny.config))
         case.check_equal(theirs.spec.plain(), ours.spec.plain(), f"{changed} and written back", "the model")
         case.check_equal(theirs.model.shape, ours.model.shape, f"{changed} and written back", "the shape")
@@ -116,11 +116,11 @@ def names(case: PartCase) -> None:
     family = build_family(case)
     for changed, tiny in build_alternatives(case, family):
         own = tiny.model.state_dict()
-        out = family.give(tiny.model)
-        first = set(firsts(tiny.model).values())
+        out = family.export_tensors(tiny.model)
+        first = set(first_names(tiny.model).values())
         sent, kept = sum(x.numel() for x in out.values()), sum(own[name].numel() for name in first)
         case.check_equal(sent, kept, f"{changed}, and its weights were written", "the numbers in all tensors")
-        back = family.take(out, tiny.model)
+        back = family.import_tensors(out, tiny.model)
         case.check_equal(
             set(back), first, f"{changed}, and its weights were written and read", "the names of the tensors"
         )
@@ -132,7 +132,7 @@ def refusals(case: PartCase) -> None:
     """A tensor that is missing, over or of another size is refused by name, and so is a setting of unknown meaning."""
     family = build_family(case)
     tiny = build_tiny(case, family, make_configuration(family))
-    out = family.give(tiny.model)
+    out = family.export_tensors(tiny.model)
     name = next(iter(out))
     larger = torch.cat([out[name], out[name]])
     wrong = {
@@ -141,7 +141,7 @@ def refusals(case: PartCase) -> None:
         f"'{name}' was doubled": ({**out, name: larger}, name),
     }
     for changed, (tensors, named) in wrong.items():
-        if named not in (said := catch_refusal(partial(family.take, tensors, tiny.model))):
+        if named not in (said := catch_refusal(partial(family.import_tensors, tensors, tiny.model))):
             case.fail(f"Of the weights {changed}: that should be refused by name; {said or 'it is not'}.")
     config = {**tiny.config, "not_known_at_all": 17}
     if "not_known_at_all" not in (said := catch_refusal(lambda: family.read(config))):
