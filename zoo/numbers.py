@@ -9,16 +9,21 @@ from typing import Protocol
 class Mean(Protocol):
     """A mean, and the standard deviation where there is one."""
 
-    mean: float
-    sd: float | None
+    @property
+    def mean(self) -> float: ...
+    @property
+    def sd(self) -> float | None: ...
 
 
 class Interval(Protocol):
     """A mean, and the ends of its confidence interval where there is one."""
 
-    mean: float
-    low: float | None
-    high: float | None
+    @property
+    def mean(self) -> float: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
 
 
 def score(value: float) -> str:
@@ -38,8 +43,9 @@ def signed(value: float) -> str:
 
 def between(verdict: Interval) -> str:
     """A difference with its interval."""
-    bounds = "" if verdict.low is None else f" [{signed(verdict.low)}, {signed(verdict.high)}]"
-    return signed(verdict.mean) + bounds
+    if verdict.low is None or verdict.high is None:
+        return signed(verdict.mean)
+    return f"{signed(verdict.mean)} [{signed(verdict.low)}, {signed(verdict.high)}]"
 
 
 def chance(value: float | None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,7 @@ def sign_flip(differences) -> np.ndarray:
     n = d.shape[-1]
     flat = d.reshape(-1, n)
     seen = np.abs(flat.sum(-1)) - 1e-9 * np.abs(flat).sum(-1)  # sums that differ by rounding alone are equal
+    blocks: Iterable[np.ndarray]
     if n <= ENUMERATED:
         blocks, added, total = [signs(n)], 0, 2 ** max(n - 1, 0)
     else:
@@ -183,9 +184,13 @@ class Verdict:
     more: int | None
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
     def bound(self) -> float | None:
         """How large the difference can be, either way: the farther end of the interval."""
-        return None if self.low is None else max(abs(self.low), abs(self.high))
+        return None if self.interval is None else max(map(abs, self.interval))
 
 
 def judge(arms: Sequence[Sequence[float]], margin: float, better: str, test: str = "sign-flip") -> list[Verdict]:
@@ -209,17 +214,20 @@ def judge(arms: Sequence[Sequence[float]], margin: float, better: str, test: str
 
 def _verdict(d: np.ndarray, sign: float, p: float, p_holm: float, margin: float, test: str, level: float) -> Verdict:
     n, mean = len(d), float(d.mean())
-    sd, low, high = (float(d.std(ddof=1)), *map(float, interval(d))) if n > 1 else (None, None, None)
+    sd, low, high = (float(d.std(ddof=1)), *map(float, interval(d))) if n > 1 else (math.inf, -math.inf, math.inf)
     more = None
-    if sd is not None and p_holm < ALPHA and low * high > 0:
+    if p_holm < ALPHA and low * high > 0:
         word = "better" if sign * mean > 0 else "worse"
-    elif sd is not None and -margin <= low and high <= margin:
+    elif -margin <= low and high <= margin:
         word = "no difference"
     else:
         word = "cannot tell"
-        more = max(needed(max(margin, abs(mean)), sd or 0.0, test, level) - n, 1)
-    least = detectable(n, test, level) * sd if sd is not None and n >= fewest(test, level) else None
-    return Verdict(word, mean, n, sd, low, high, p, p_holm, float(improvement(sign * d)), least, more)
+        more = max(needed(max(margin, abs(mean)), sd if n > 1 else 0.0, test, level) - n, 1)
+    least = detectable(n, test, level) * sd if 1 < n >= fewest(test, level) else None
+    how_likely = float(improvement(sign * d))
+    if n == 1:
+        return Verdict(word, mean, n, None, None, None, p, p_holm, how_likely, least, more)
+    return Verdict(word, mean, n, sd, low, high, p, p_holm, how_likely, least, more)
 
 
 def front(points) -> np.ndarray:
@@ -263,12 +271,12 @@ def stratified_bootstrap(
     themselves, so the percentiles are expanded as Hesterberg 2015, arXiv:1411.5279, does: to those that a normal
     statistic would need for Student's interval with the sum of (seeds - 1) degrees of freedom.
     """
-    tasks = [np.asarray(one, float) for one in tasks]
-    sizes = np.array([len(one) for one in tasks])
+    values = [np.asarray(one, float) for one in tasks]
+    sizes = np.array([len(one) for one in values])
     if sizes.min() < DRAWN:
         return None
     random = np.random.default_rng(seed)
-    drawn = np.concatenate([one[random.integers(0, len(one), (RESAMPLES, len(one)))] for one in tasks], -1)
+    drawn = np.concatenate([one[random.integers(0, len(one), (RESAMPLES, len(one)))] for one in values], -1)
     too_narrow = math.sqrt(((sizes - 1) / sizes**2).sum() / (1 / sizes).sum())
     tail = special.ndtr(special.stdtrit((sizes - 1).sum(), (1 - level) / 2) / too_narrow)
     low, high = np.quantile(statistic(drawn, equal(tasks)), [tail, 1 - tail])

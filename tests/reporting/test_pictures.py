@@ -42,7 +42,7 @@ def tuning(dev, chosen=None, edge=(), **more):
 def made(tmp_path, rows, tunings=None, **document):
     given = table(tmp_path, rows, **document)
     for row in given.rows:
-        object.__setattr__(row, "tuning", (tunings or {}).get(row.name))
+        object.__setattr__(row, "tuning", (tunings or {}).get(row.name, {}))
     return given
 
 
@@ -170,7 +170,7 @@ def test_the_front_steps_from_the_cheapest_to_the_best(tmp_path):
             [("small", 3.0, 1), ("mid", 2.0, 5), ("worse", 2.5, 7), ("large", 1.0, 9)]}  # fmt: skip
     front = pareto(made(tmp_path, rows))["parameters"]
     assert front.line == [(1, 3.0), (5, 3.0), (5, 2.0), (9, 2.0), (9, 1.0)]
-    assert [number for number, _ in front.rows] == [1, 2, 3, 4] and set(front.best) == {"small", "mid", "large"}
+    assert [point.number for point in front.points] == [1, 2, 3, 4] and set(front.best) == {"small", "mid", "large"}
 
 
 def test_points_that_lie_together_get_one_label(tmp_path):

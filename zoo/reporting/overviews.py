@@ -17,6 +17,11 @@ from .pictures.gains import gain_picture
 from .table import Table
 
 
+def write_text(text: str, path: Path) -> None:
+    """Write `text`; half of a surrogate pair, as a name may hold it, becomes its escape."""
+    path.write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
 @dataclass(frozen=True)
 class Overview:
     """What is printed, and by suffix the files to write: their text, or what draws them and may raise `NoPicture`."""
@@ -29,9 +34,8 @@ class Overview:
         written = []
         for suffix, body in self.files.items():
             path = stem.with_name(f"{stem.name}.{suffix}")
-            fill = body if callable(body) else lambda new, body=body: new.write_bytes(body.encode("utf-8", "replace"))
             try:
-                replace(path, fill)
+                replace(path, body if callable(body) else partial(write_text, body))
                 written.append(path)
             except NoPicture as reason:
                 path.unlink(missing_ok=True)
@@ -42,8 +46,8 @@ class Overview:
 def aggregate(tables: Iterable[Table]) -> Overview:
     """One table over comparisons on several tasks. Raises `SpecError` where they cannot be averaged."""
     found = across(tables)
-    files = {"md": gains.markdown(found), "json": gains.document(found), "png": partial(gain_picture, found)}
-    return Overview(gains.terminal(found), files)
+    texts = {"md": gains.markdown(found), "json": gains.document(found)}
+    return Overview(gains.terminal(found), {**texts, "png": partial(gain_picture, found)})
 
 
 def evidence(tables: Iterable[Table]) -> Overview:

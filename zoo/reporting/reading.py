@@ -52,8 +52,9 @@ def _table(out: Path, document: Mapping[str, Any]) -> Table:
     if strange := {name for claim in given["claims"] for name in (claim.row, claim.than)} - {row.name for row in rows}:
         raise ValueError(f"a claim is about {', '.join(sorted(strange))}, which is no row")
     table = Table(document["name"], document["task"], metric, tuple(rows), **given)
-    known = ((row, Mean.of(table.differences(row).values()), table.agreement(row)) for row in rows)
-    return replace(table, rows=tuple(replace(row, difference=mean, match=match) for row, mean, match in known))
+    differences = {row.name: Mean.of(table.differences(row).values()) for row in rows}
+    rows = [replace(row, difference=differences[row.name], match=table.agreement(row)) for row in rows]
+    return replace(table, rows=tuple(rows))
 
 
 def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
@@ -89,7 +90,7 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
     tuning = entry.get("tuning") or {}
     if tuning.get("reason"):
         status, reason = "failed in trials", tuning["reason"]
-    halving = entry.get("halving")
+    halving = entry.get("halving") or {}
     if halving and halving["dropped"]:
         status, reason = _dropped(halving["rounds"][-1])
 
@@ -112,8 +113,8 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
         reason=reason,
         reference=_reference(runs),
         cell=entry.get("cell") or {},
-        match=entry.get("match"),
-        tuning=tuning or None,
+        match=entry.get("match") or {},
+        tuning=tuning,
         halving=halving,
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),

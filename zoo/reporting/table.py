@@ -86,7 +86,7 @@ class Row:
 
     `reference` rows were not trained. `cell` is the row's value on every axis that was varied, `match` how near it
     came to the figure that all rows agree in, `tuning` what its trials have chosen, and `halving` how it fared in the
-    rounds before its runs. Speeds are in tokens per second, memory in bytes.
+    rounds before its runs, each empty where there was no such thing. Speeds are in tokens per second, memory in bytes.
     """
 
     name: str
@@ -96,22 +96,22 @@ class Row:
     reason: str | None = None
     reference: bool = False
     cell: Mapping[str, str] = field(default_factory=dict)
-    match: Mapping[str, Any] | None = None
-    tuning: Mapping[str, Any] | None = None
-    halving: Mapping[str, Any] | None = None
+    match: Mapping[str, Any] = field(default_factory=dict)
+    tuning: Mapping[str, Any] = field(default_factory=dict)
+    halving: Mapping[str, Any] = field(default_factory=dict)
     test: Mean | None = None
     dev: Mean | None = None
     loss: Mean | None = None
     probes: Mapping[str, Mean] = field(default_factory=dict)
     difference: Mean | None = None
-    parameters: int | None = None
-    flops_per_token: int | None = None
-    kv_bytes_per_token: int | None = None
+    parameters: float | None = None
+    flops_per_token: float | None = None
+    kv_bytes_per_token: float | None = None
     epochs: float | None = None
     tokens_per_second: float | None = None
     train_seconds: float | None = None
     decode_tokens_per_second: float | None = None
-    peak_memory_bytes: int | None = None
+    peak_memory_bytes: float | None = None
     factorisation: str | None = None
     kernel: tuple[str | None, tuple[str, ...]] = (None, ())
 
@@ -186,7 +186,7 @@ class Table:
     def title(self) -> str:
         return f"{self.name}: {self.task}"
 
-    def agreement(self, row: Row) -> Mapping[str, Any] | None:
+    def agreement(self, row: Row) -> Mapping[str, Any]:
         """The row's `match`. Of seconds it is known only afterwards: `mismatch` is that of those `taken`, to the
         baseline's, and `planned` the one that was aimed at.
         """

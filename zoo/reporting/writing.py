@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from zoo.runs import replace
 
 from .forms import FORMATS
 from .judging.gate import Against, Gate, hold
-from .overviews import OVERVIEWS
+from .overviews import OVERVIEWS, write_text
 from .pictures import draw
 from .reading import comparisons, read
 from .table import Table
@@ -36,7 +37,7 @@ def write(
             if form.suffix == "md":
                 text += "".join(f"\n![{caption}]({name})\n" for name, caption in drawn.items())
             written.append(folder / f"report.{form.suffix}")
-            replace(written[-1], lambda path, text=text: path.write_bytes(text.encode("utf-8", "backslashreplace")))
+            replace(written[-1], partial(write_text, text))
     return written + [folder / name for name in drawn]
 
 

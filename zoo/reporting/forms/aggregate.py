@@ -14,6 +14,7 @@ from zoo import numbers
 from zoo.runs import FORMAT, strict
 
 from ..judging.across import Across, Cell, Estimate, Line
+from ..table import Table
 from ..text import escape, flat
 from .columns import Column
 from .terminal import fit, grid
@@ -29,10 +30,7 @@ TASK = (
 
 
 def columns(found: Across) -> list[Column]:
-    tasks = [
-        Column(flat(table.name), lambda line, place=place: _cell(line.cells[place]), 5 + place, breaks="commas")
-        for place, table in enumerate(found.tables)
-    ]
+    tasks = [_task_column(place, table) for place, table in enumerate(found.tables)]
     return [
         Column("variant", lambda line: flat(line.name) + (" (reference)" if line.reference else ""), 1, right=False,
                breaks="anywhere"),
@@ -41,6 +39,10 @@ def columns(found: Across) -> list[Column]:
         Column("mean rank", lambda line: "" if line.rank is None else f"{line.rank:.2g}", 4),
         *tasks,
     ]  # fmt: skip
+
+
+def _task_column(place: int, table: Table) -> Column:
+    return Column(flat(table.name), lambda line: _cell(line.cells[place]), 5 + place, breaks="commas")
 
 
 def _gain(found: Across, line: Line) -> str:
@@ -52,7 +54,7 @@ def _gain(found: Across, line: Line) -> str:
 def _figures(estimate: Estimate | None, text: Callable[[float], str]) -> str:
     if estimate is None:
         return ""
-    bounds = "" if estimate.low is None else f" [{text(estimate.low)}, {text(estimate.high)}]"
+    bounds = " [{}, {}]".format(*map(text, estimate.interval)) if estimate.interval else ""
     return text(estimate.value) + bounds
 
 
@@ -99,7 +101,7 @@ def footnotes(found: Across) -> list[str]:
         lines.append(f"NOT the same in every comparison: {name} ({told}).")
     if len({table.metric.name for table in found.tables}) > 1:
         lines.append("Shares of different metrics are averaged: a loss halved counts less than an accuracy doubled.")
-    if any(line.improvement and line.gain.low is None for line in found.lines):
+    if any(line.improvement and line.gain and not line.gain.interval for line in found.lines):
         lines.append("A gain without an interval: a task has fewer than three seeds, or all of them gain the same.")
     return lines
 
@@ -173,6 +175,7 @@ def document(found: Across) -> str:
     tasks = [
         {"name": table.name, "task": table.task, "metric": asdict(table.metric), "baseline": asdict(table.base.test)}
         for table in found.tables
+        if table.base and table.base.test
     ]
     rows = [_entry(found, line) for line in found.lines]
     said = {"caption": caption(found), "footnotes": footnotes(found)}

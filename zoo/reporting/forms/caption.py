@@ -92,7 +92,7 @@ def _differences(table: Table) -> list[str]:
     line = f"Differences are to {table.baseline}, paired by seed"
     if any(row.reference for row in table.rows if row.test):
         line += "; a reference, not trained, stands against every seed"
-    if not any(row.trained and row.difference.n > 1 for row in rows):
+    if not any(row.trained and row.difference and row.difference.n > 1 for row in rows):
         return [f"{line}."]
     how = rule(table)
     test = {"sign-flip": "p is exact, by flipping signs", "paired-t": "p is that of a paired t-test"}[how.test]
@@ -107,7 +107,7 @@ def _power(table: Table) -> list[str]:
     rows = [row for row in table.rows if row.trained]
     pairs = {row.name: row.difference.n for row in rows if row.difference}
     if not pairs and len(rows) > 1:
-        pairs = {row.name: row.test.n for row in rows}
+        pairs = {row.name: row.test.n for row in rows if row.test}
     how = rule(table)
     few = {name: n for name, n in pairs.items() if n < how.fewest}
     if not few or how.test != "sign-flip":

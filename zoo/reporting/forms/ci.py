@@ -60,11 +60,11 @@ def _cases(table: Table, gate: Gate | None) -> Iterator[tuple[str, float, str, s
         seconds = (row.train_seconds or 0.0) * row.done
         yield row.name, seconds, *_ended(gate, row, changes.pop(row.name, None))
     for change in changes.values():
-        yield change.name, 0.0, "failure" if gate.fails(change) else "skipped", change.text
+        yield change.name, 0.0, "failure" if gate and gate.fails(change) else "skipped", change.text
 
 
 def _ended(gate: Gate | None, row: Row, change: Change | None) -> tuple[str, str]:
-    if change is None:
+    if gate is None or change is None:
         text = f"{row.progress}: {row.reason}" if row.reason else row.progress
         return ("skipped" if not row.runs else "error" if unfinished(row) else "system-out"), text
     if change.kind == "failed":

@@ -21,7 +21,7 @@ def difference(each: Found) -> str:
     """The mean difference, its interval, and the unit."""
     if each.mean is None:
         return ""
-    bounds = "" if each.low is None else f" [{signed(each.low)}, {signed(each.high)}]"
+    bounds = "" if each.low is None or each.high is None else f" [{signed(each.low)}, {signed(each.high)}]"
     unit = each.claim.of if each.claim.on else each.claim.unit
     return f"{signed(each.mean)}{bounds} {unit}".rstrip()
 

@@ -51,7 +51,7 @@ def columns(table: Table) -> list[Column]:
         Column("what differs", lambda row: flat(differs(row.differs)), 10, right=False, breaks="commas"),
         Column("parameters", lambda row: numbers.count(row.parameters), 6, value=lambda row: row.parameters),
         Column("FLOPs/token", lambda row: numbers.flops(row.flops_per_token), 11, value=attrgetter("flops_per_token")),
-        Column("mismatch", fairness.mismatch, 10, value=lambda row: row.match and row.match["mismatch"]),
+        Column("mismatch", fairness.mismatch, 10, value=lambda row: row.match.get("mismatch")),
         Column(f"test {flat(name)}", lambda row: numbers.mean(row.test), 2, value=lambda row: _mean(row.test)),
         *several,
         *(_probe(probe, flat(name)) for probe in table.probes),
@@ -97,7 +97,7 @@ def _p(finding: Finding | None) -> float | None:
 
 
 def _mean(value: Mean | None) -> float | None:
-    return value and value.mean
+    return None if value is None else value.mean
 
 
 def _phrase(finding: Finding | None) -> str:

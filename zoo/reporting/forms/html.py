@@ -88,10 +88,10 @@ def verdict(table: Table, gate: Gate | None) -> list[Markup]:
     found, slots = sentences(table), effects(table)
     lines = _list(found, "verdicts") or tag("p", "Nothing has been compared yet.")
     named = {"Each slot, averaged over the others": slots.main, "Two slots together": slots.interactions}
-    parts = [tag("p", tag("strong", line)) for line in (gate.lines if gate else [])] + [lines]
+    parts = [*(tag("p", tag("strong", line)) for line in (gate.lines if gate else [])), lines]
     for name, some in named.items():
-        if some:
-            parts += [tag("h3", name), _list((sentence(effect, table.metric.name) for effect in some), "verdicts")]
+        said = _list((sentence(effect, table.metric.name) for effect in some), "verdicts")
+        parts += [tag("h3", name), said] if said else []
     return parts
 
 
@@ -161,13 +161,14 @@ def _value(column: Column, row: Any) -> str | None:
 
 def effect_plots(table: Table) -> list[Markup]:
     """Rows against the baseline, then slots."""
-    metric, out = table.metric, []
+    metric = table.metric
+    out: list[Markup] = []
     ways = (
         f"{metric.name}, {metric.better} is better. A thick dot is the mean, filled where the verdict is better or "
         "worse; a small dot is one seed, the line a 95 % interval; the shaded band is what counts as no difference."
     )
     for name, drawn in groups(table).items():
-        out += [tag("h3", name), differences(table, drawn)]
+        out += [join([tag("h3", name), differences(table, drawn)])]
     return [tag("p", ways, class_="note"), *out] if out else []
 
 
@@ -182,8 +183,8 @@ def how(table: Table) -> list[Markup]:
     for part, values in facts["settings"].items():
         rows = [(tag("code", path), tag("code", spelled(value))) for path, value in values.items()]
         parts.append(tag("details", tag("summary", f"Baseline: {part}"), _pairs(f"Baseline: {part}", rows)))
-    rows = [(_named(plugin), ", ".join(plugin["parts"])) for plugin in facts["plugins"]]
-    return parts + ([tag("h3", "Parts and where they are from"), _pairs("Parts by package", rows)] if rows else [])
+    makers = [(_named(plugin), ", ".join(plugin["parts"])) for plugin in facts["plugins"]]
+    return parts + ([tag("h3", "Parts and where they are from"), _pairs("Parts by package", makers)] if makers else [])
 
 
 def _code(lines: Sequence[str]) -> list[Markup]:

@@ -77,6 +77,7 @@ def _entry(row: Row, finding: Finding | None, best: Mapping[str, list[str]]) -> 
     requested, effective = row.kernel
     entry = {name: value for name, value in vars(row).items() if name not in ("runs", "kernel")}
     entry = {name: asdict(value) if isinstance(value, Mean) else value for name, value in entry.items()}
+    entry |= {name: entry[name] or None for name in ("match", "tuning", "halving")}
     entry["probes"] = {name: asdict(mean) for name, mean in row.probes.items()}
     parts = (part for run in row.runs for part in run.record.get("provenance") or ())
     return entry | {

@@ -20,8 +20,8 @@ def to_plain(table: Table, gate: Gate | None = None) -> str:
     """Plain text, the reasons beside the status."""
     head, cells, align = _grid(table, str)
     body = tabulate(cells, head, "simple", disable_numparse=True, colalign=align if cells else None)
-    blocks = [[table.title], gate.lines if gate else [], sentences(table), caption(table)]
-    blocks = [*("\n".join(map(flat, lines)) for lines in blocks), body]
+    above = [[table.title], gate.lines if gate else [], sentences(table), caption(table)]
+    blocks = [*("\n".join(map(flat, lines)) for lines in above), body]
     blocks += [_small(each, flat, "simple") for each in small_tables(table)]
     blocks += [_sensitivity(table, flat, "simple"), "\n".join(map(flat, footnotes(table)))]
     return "\n\n".join(block for block in blocks if block) + "\n"

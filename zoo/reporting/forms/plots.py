@@ -9,11 +9,11 @@ from zoo import numbers
 from ..drawing import BANDS, COLOURS, DRAWN, Scale
 from ..judging.bars import Bar, reach
 from ..judging.curves import Curve, curves_of, how, window
-from ..judging.pareto import Front, pareto
+from ..judging.pareto import Front, Point, pareto
 from ..judging.probes import Probed, probed
 from ..judging.trials import Tried, tried
 from ..judging.verdict import rule
-from ..table import Row, Table
+from ..table import Table
 from .markup import Markup, join, tag
 from .svg import frame, path, percent, stretched
 
@@ -57,8 +57,9 @@ def _upright(share: float, kind: str, height: str = "100%") -> Markup:
 def _bar(bar: Bar, scale: Scale) -> Markup:
     """The interval below, the seeds on it, and the mean above all."""
     verdict, parts = bar.verdict, []
-    if verdict.low is not None:
-        ends = [(verdict.low, max(scale(verdict.low), 0.0)), (verdict.high, min(scale(verdict.high), 1.0))]
+    if verdict.interval:
+        low, high = verdict.interval
+        ends = [(low, max(scale(low), 0.0)), (high, min(scale(high), 1.0))]
         (_, left), (_, right) = ends
         parts.append(tag("line", class_="interval", x1=percent(left), x2=percent(right), y1=MIDDLE, y2=MIDDLE))
         for (bound, share), cut in zip(ends, ("‹", "›"), strict=True):
@@ -236,32 +237,30 @@ def quality_and_cost(table: Table) -> list[Markup]:
 
 
 def _front(table: Table, front: Front) -> Markup:
-    title, of, unit, write = front.cost
-    x = Scale.around(of(row) for _, row in front.rows)
-    y = Scale.around((row.test.mean for _, row in front.rows), 0.12)
+    title, _, unit, write = front.cost
+    x = Scale.around(point.cost for point in front.points)
+    y = Scale.around((point.score for point in front.points), 0.12)
     line = stretched(tag("path", class_="front", d=path((x(cost), y(score)) for cost, score in front.line)))
     clear = "-0.5em" if table.metric.better == "lower" else "1.2em"  # of the steps, which leave a point sideways
-    points = [_dot(row, number, (of(row), x, y), write, row.name in front.best, clear) for number, row in front.rows]
+    points = [_dot(point, x, y, write, point.row.name in front.best, clear) for point in front.points]
     metric, of_metric = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""
     axes = (f"{title} ({unit})" if unit else title, f"test {metric}{of_metric}, {table.metric.better} is better")
     picture = frame(x, y, axes, join([line, *points]), f"test {metric} against {title}")
-    entries = [_key(row, number, write(of(row)), row.name in front.best) for number, row in front.rows]
+    entries = [_key(point, write(point.cost), point.row.name in front.best) for point in front.points]
     said = tag("p", "● no other row is as good for less", class_="note")
     pair = tag("div", picture, tag("div", tag("ul", *entries, class_="legend"), said), class_="beside")
     return tag("section", tag("h3", f"The best {metric} for its {title}"), pair)
 
 
-def _dot(row: Row, number: int, where: tuple[float, Scale, Scale], write: Callable, best: bool, clear: str) -> Markup:
-    cost, x, y = where
-    place, up = percent(x(cost)), percent(1 - y(row.test.mean))
-    told = f"{row.name}: {numbers.mean(row.test)} at {write(cost)}{', on the front' if best else ''}"
-    point = tag("circle", tag("title", told), class_=f"point dot {'best' if best else 'other'}", cx=place, cy=up, r=6)
-    inward = {"dx": -10, "class_": "last"} if x(cost) > 0.9 else {"dx": 10}
-    return join([point, tag("text", str(number), x=place, y=up, dy=clear, aria_hidden="true", **inward)])
+def _dot(point: Point, x: Scale, y: Scale, write: Callable[[float], str], best: bool, clear: str) -> Markup:
+    place, up = percent(x(point.cost)), percent(1 - y(point.score))
+    ending = ", on the front" if best else ""
+    title = tag("title", f"{point.row.name}: {numbers.mean(point.row.test)} at {write(point.cost)}{ending}")
+    dot = tag("circle", title, class_=f"point dot {'best' if best else 'other'}", cx=place, cy=up, r=6)
+    inward = {"dx": -10, "class_": "last"} if x(point.cost) > 0.9 else {"dx": 10}
+    return join([dot, tag("text", str(point.number), x=place, y=up, dy=clear, aria_hidden="true", **inward)])
 
 
-def _key(row: Row, number: int, cost: str, best: bool) -> Markup:
-    mark = "●" if best else "○"
-    return tag(
-        "li", f"{mark} {number} ", tag("span", row.name), f" {_score(row.test.mean)} at {cost}", data_row=row.name
-    )
+def _key(point: Point, cost: str, best: bool) -> Markup:
+    mark, name = "●" if best else "○", point.row.name
+    return tag("li", f"{mark} {point.number} ", tag("span", name), f" {_score(point.score)} at {cost}", data_row=name)

@@ -35,7 +35,7 @@ class terminal:  # noqa: N801, a function to whoever calls it
         every = columns(self.table)
         chosen = fit(every, self.table.rows, options.max_width)
         yield Text(flat(self.table.title), style="bold")
-        for lines in filter(None, (self.gate and self.gate.lines, sentences(self.table))):
+        for lines in filter(None, (self.gate.lines if self.gate else [], sentences(self.table))):
             yield from (Text(flat(line)) for line in lines)
             yield Text()
         for line in caption(self.table):
@@ -61,8 +61,7 @@ class terminal:  # noqa: N801, a function to whoever calls it
 def grid(chosen: dict[Column, int], rows: Sequence) -> Grid:
     out = Grid(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for column, width in chosen.items():
-        justify = "right" if column.right else "left"
-        out.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
+        out.add_column(Text(column.head), justify="right" if column.right else "left", width=width, overflow="fold")
     for row in rows:
         cells = (_pack(column, column.text(row), width) for column, width in chosen.items())
         out.add_row(*map(Text, cells), style=_style(row) if isinstance(row, Row) else "")
@@ -93,7 +92,7 @@ def fit(every: Sequence[Column], rows: Sequence, width: int) -> dict[Column, int
     full = {column: max(map(cell_len, _lines(column, rows))) for column in every}
     least = {column: _least(column, rows, full[column]) for column in every}
     room = width
-    chosen = set()
+    chosen: set[Column] = set()
     for column in sorted(every, key=lambda column: column.priority):
         if least[column] + GAP <= room or not chosen:
             chosen.add(column)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
@@ -43,6 +44,10 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -91,17 +96,17 @@ def across(tables: Iterable[Table]) -> Across:
     tables = tuple(part for table in tables for part in by_task(table))
     if faults := [*_faults(tables)]:
         raise SpecError(map(Fault, faults))
-    baseline = tables[0].baseline
-    rows = {name: [_find(table, name) for table in tables] for table in tables for name in _names(table)}
-    common = {name: some for name, some in rows.items() if all(some)}
+    baseline = tables[0].baseline or ""
+    rows = {name: [row for table in tables if (row := _find(table, name))] for each in tables for name in _names(each)}
+    common = {name: some for name, some in rows.items() if len(some) == len(tables)}
     if set(common) <= {baseline}:
         have = "; ".join(f"{table.name} has {', '.join(_names(table))}" for table in tables)
         raise SpecError(f"no row but the baseline '{baseline}' stands in all comparisons: {have}")
     lines = _ranked([_line(name, tables, some) for name, some in common.items()])
     lines.sort(key=lambda line: (line.gain is None, -line.gain.value if line.gain else 0.0))
     elsewhere = {
-        name: tuple(table.name for table, row in zip(tables, some, strict=True) if row)
-        for name, some in rows.items() if name not in common
+        name: tuple(table.name for table in tables if _find(table, name))
+        for name in rows if name not in common
     }  # fmt: skip
     return Across(tables, baseline, tuple(lines), elsewhere)
 
@@ -196,7 +201,7 @@ def gains(table: Table, row: Row) -> dict[int, float]:
     """
     if row.name == table.baseline:
         return dict.fromkeys(row.scores(table.metric), 0.0)
-    scale = table.base.test.mean
+    scale = table.base.test.mean if table.base and table.base.test else math.nan
     return {seed: -table.metric.rank(difference) / scale for seed, difference in table.differences(row).items()}
 
 
@@ -215,7 +220,7 @@ def _ranked(lines: Sequence[Line]) -> list[Line]:
     told = [line for line in lines if line.whole and not line.reference]
     if not told:
         return list(lines)
-    by_task = [rankdata([-line.cells[task].mean for line in told]) for task in range(len(told[0].cells))]
+    by_task = [rankdata([-(line.cells[task].mean or 0.0) for line in told]) for task in range(len(told[0].cells))]
     ranks = {line.name: [float(task[place]) for task in by_task] for place, line in enumerate(told)}
     return [
         replace(line, cells=tuple(map(lambda cell, rank: replace(cell, rank=rank), line.cells, ranks[line.name])))

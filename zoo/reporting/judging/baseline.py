@@ -56,7 +56,7 @@ def past(row: Row, metric: Metric) -> Past:
 
 def flatten(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Nested mappings as one, by dotted path."""
-    out = {}
+    out: dict[str, Any] = {}
     for name, value in values.items():
         out |= flatten(value, f"{path}{name}.") if isinstance(value, Mapping) else {f"{path}{name}": value}
     return out

@@ -83,10 +83,11 @@ def _pairs(claim: Claim, row: Row, than: Row) -> dict[int, float | str]:
     seeded = [side for side, each in zip(sides, (row, than), strict=True) if not each.reference] or sides
     out: dict[int, float | str] = {}
     for seed in sorted(set.intersection(*map(set, seeded))) if all(sides) else ():
-        values = []
-        for side, split in zip(sides, (claim.on, claim.than_on), strict=True):
-            values.append(_value(claim, side.get(seed) or next(iter(side.values())), split))
-        out[seed] = next((value for value in values if isinstance(value, str)), None) or values[0] - values[1]
+        mine, theirs = (
+            _value(claim, side.get(seed) or next(iter(side.values())), split)
+            for side, split in zip(sides, (claim.on, claim.than_on), strict=True)
+        )
+        out[seed] = mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else mine - theirs
     return out
 
 
@@ -103,7 +104,7 @@ def _word(table: Table, claim: Claim, low: float | None, high: float | None, n: 
         return WORDS[2], "not all runs were on one machine"
     if claim.of == "decode" and len(speed.ways(table)) > 1:
         return WORDS[2], "not all runs wrote as much, timed by the same clock"
-    if low is None:
+    if low is None or high is None:
         return WORDS[2], "one pair has no interval" if n else ""
     sign = -1.0 if claim.better == "lower" else 1.0
     worst, best = sorted((sign * low, sign * high))

@@ -35,7 +35,8 @@ def curves_of(table: Table) -> tuple[str, list[Curve]]:
 
 
 def _curve(row: Row, name: str) -> Curve | None:
-    healthy, lost = [], []
+    healthy: list[dict[int, float]] = []
+    lost: list[dict[int, float]] = []
     for run in row.runs:
         points = {step: point[name] for step, point in run.curve if name in point}
         if points:
@@ -44,8 +45,8 @@ def _curve(row: Row, name: str) -> Curve | None:
         return None
     steps = sorted(set.intersection(*map(set, healthy))) if healthy else []
     seeds = [[points[step] for points in healthy] for step in steps]
-    bands = (tuple(map(pick, seeds)) for pick in (fmean, min, max))
-    return Curve(row, tuple(steps), *bands, tuple(tuple(points.items()) for points in lost))
+    mean, low, high = tuple(map(fmean, seeds)), tuple(map(min, seeds)), tuple(map(max, seeds))
+    return Curve(row, tuple(steps), mean, low, high, tuple(tuple(points.items()) for points in lost))
 
 
 def how(drawn: list[Curve], n_rows: int) -> str:

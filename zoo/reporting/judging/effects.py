@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ from .verdict import phrase, rule, told
 if TYPE_CHECKING:
     from zoo.statistics import Verdict
 
-Values = tuple[tuple[str, str], ...]
-"""An axis and its value; of an interaction, two of them."""
+Values = tuple[tuple[str, str | None], ...]
+"""An axis and its value, None where a row has none on it; of an interaction, two of them."""
 
 Scores = Mapping[int, float]
 """By seed."""
@@ -103,7 +103,7 @@ def effects(table: Table) -> Effects:
     return Effects(_judged(table, single.values()), _judged(table, both), _left_out(single))
 
 
-def _left_out(found: Mapping[Values, Contrast | None]) -> str:
+def _left_out(found: Mapping[tuple[tuple[str, str | None]], Contrast | None]) -> str:
     """Which values have no effect of their own, and why."""
     if not any(found.values()):
         return "No slot is averaged over others: none changes alone at two settings with shared seeds."
@@ -145,10 +145,11 @@ def _marginal(table: Table, rows: list[Row], axes: list[str], values: Values) ->
 
 
 def _against(table: Table, values: Values) -> Values:
-    return tuple((axis, table.base.cell.get(axis)) for axis, _ in values)
+    cell = table.base.cell if table.base else {}
+    return tuple((axis, cell.get(axis)) for axis, _ in values)
 
 
-def _contrast(values: Values, against: Values, by_setting: list[Scores]) -> Contrast | None:
+def _contrast(values: Values, against: Values, by_setting: Sequence[Scores]) -> Contrast | None:
     """The mean over settings at every seed that all of them have, so that each is a mean over the same ones."""
     seeds = sorted(set.intersection(*map(set, by_setting)))
     lost = len(set().union(*by_setting)) - len(seeds)

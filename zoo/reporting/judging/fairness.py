@@ -124,7 +124,7 @@ def share(value: float) -> str:
 
 
 def mismatch(row: Row) -> str:
-    off = row.match and row.match["mismatch"]
+    off = row.match.get("mismatch")
     return "" if off is None else share(off)
 
 

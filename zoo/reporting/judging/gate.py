@@ -163,7 +163,7 @@ def _other(new: Past, old: Past) -> Iterator[str]:
     if None in (new.data, old.data):
         return
     if new.data != old.data:
-        yield f"the data had sha256 {_sha(old.data)} and has {_sha(new.data)}"
+        yield f"the data had sha256 {_sha(old.data or '')} and has {_sha(new.data or '')}"
     # where files lie does not matter if what they hold is the same
     passed = ("task.data", "task.data.") if new.data == old.data and new.data else ()
     for path, (was, now) in _unlike(new.settings, old.settings).items():
@@ -182,7 +182,8 @@ def _metric(metric: Metric) -> str:
 def _unlike(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Settings that are not the same, as they were and are."""
     paths = sorted(path for path in {*new, *old} if path not in new or path not in old or new[path] != old[path])
-    return {path: tuple(_shown(of[path]) if path in of else "not there" for of in (old, new)) for path in paths}
+    was, now = ({path: _shown(of[path]) if path in of else "not there" for path in paths} for of in (old, new))
+    return {path: (was[path], now[path]) for path in paths}
 
 
 def _shown(value: Any) -> str:
@@ -252,8 +253,8 @@ def _of_verdict(table: Table, verdict: Verdict, amount: float, threshold: float)
     """What is worse for sure is a regression if its mean is beyond the threshold, and none if its interval is not."""
     unit = table.metric.name
     figures = [f"p = {numbers.chance(verdict.p_holm)}"]
-    if verdict.low is not None:
-        figures.insert(0, f"95 % interval {numbers.signed(verdict.low)} to {numbers.signed(verdict.high)}")
+    if verdict.interval:
+        figures.insert(0, "95 % interval {} to {}".format(*map(numbers.signed, verdict.interval)))
     figures.append(f"{verdict.n} paired seed{'' if verdict.n == 1 else 's'}")
     if verdict.word not in ("better", "worse"):
         kind = "cannot tell" if verdict.word == "cannot tell" else "no regression"
@@ -264,7 +265,7 @@ def _of_verdict(table: Table, verdict: Verdict, amount: float, threshold: float)
     limit = f"the threshold of {numbers.score(threshold)}"
     if amount > threshold:
         return "regression", f"{by}, beyond {limit} ({', '.join(figures)})"
-    if verdict.bound <= threshold:
+    if verdict.bound is not None and verdict.bound <= threshold:
         return "no regression", f"{by}, within {limit} ({', '.join(figures)})"
     return "cannot tell", f"{by}, and cannot tell whether beyond {limit} ({', '.join(figures)})"
 

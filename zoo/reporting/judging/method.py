@@ -34,7 +34,9 @@ def method(table: Table) -> dict[str, Any]:
 def settings(table: Table) -> dict[str, dict[str, Any]]:
     """By part, every setting of the baseline with its dotted path; a seed is none."""
     rows = [row for row in (table.base, *table.rows) if row]
-    spec = next((run.record["spec"] for row in rows for run in row.runs if run.record.get("spec")), {})
+    spec: Mapping[str, Any] = next(
+        (run.record["spec"] for row in rows for run in row.runs if run.record.get("spec")), {}
+    )
     return {part: dict(paths(spec[part])) for part in PARTS if spec.get(part) is not None}
 
 
@@ -61,7 +63,7 @@ def plugins(runs: Iterable[Run]) -> list[dict[str, Any]]:
 def commands(table: Table) -> list[str]:
     """What a shell takes to install the same versions, run the same, and draw the same."""
     versions = [run.record["versions"] for row in table.rows for run in row.runs if run.record.get("versions")]
-    found = next(iter(versions), {})
+    found: Mapping[str, str] = next(iter(versions), {})
     wanted = " ".join(f"{name}=={version.partition('+')[0]}" for name, version in found.items() if name != "python")
     out = [f"pip install {wanted}"] if wanted else []
     if table.file:

@@ -33,18 +33,27 @@ TIMES = ("train_seconds", "decode_time")
 """Costs that can be compared only where all runs were on one machine."""
 
 
+class Point(NamedTuple):
+    """A row that has a cost and a score, with its number in the table."""
+
+    number: int
+    row: Row
+    cost: float
+    score: float
+
+
 @dataclass(frozen=True)
 class Front:
-    """One cost: the rows that have it and a score, with their number in the table, and of these the best by name."""
+    """One cost: the rows that have it and a score, and of these the best by name."""
 
     cost: Cost
-    rows: tuple[tuple[int, Row], ...]
+    points: tuple[Point, ...]
     best: tuple[str, ...]
 
     @property
     def line(self) -> list[tuple[float, float]]:
         """What the best reach at every cost, as corners of steps."""
-        ends = sorted((self.cost.of(row), row.test.mean) for _, row in self.rows if row.name in self.best)
+        ends = sorted((point.cost, point.score) for point in self.points if point.row.name in self.best)
         corners = [corner for (_, b), (c, d) in zip(ends, ends[1:], strict=False) for corner in ((c, b), (c, d))]
         return [ends[0], *corners]
 
@@ -59,11 +68,15 @@ def pareto(table: Table) -> dict[str, Front]:
 
     out = {}
     for name, cost in COSTS.items() if len(table.tasks) < 2 else ():
-        known = [(number, row) for number, row in enumerate(table.rows, 1) if row.test and cost.of(row) is not None]
-        if len({cost.of(row) for _, row in known}) > 1 and _comparable(table, name):
-            points = [(table.metric.rank(row.test.mean), cost.of(row)) for _, row in known]
-            best = [row.name for (_, row), best in zip(known, front(points), strict=True) if best]
-            out[name] = Front(cost, tuple(known), tuple(best))
+        points = [
+            Point(number, row, value, row.test.mean)
+            for number, row in enumerate(table.rows, 1)
+            if row.test and (value := cost.of(row)) is not None
+        ]
+        if len({point.cost for point in points}) > 1 and _comparable(table, name):
+            best = front([(table.metric.rank(point.score), point.cost) for point in points])
+            names = [point.row.name for point, is_best in zip(points, best, strict=True) if is_best]
+            out[name] = Front(cost, tuple(points), tuple(names))
     return out
 
 

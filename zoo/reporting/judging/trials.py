@@ -26,7 +26,7 @@ class Tried:
 
 def tried(table: Table) -> dict[str, list[Tried]]:
     """By setting, the rows that have scores; one of which a single value has scores says nothing and is not there."""
-    tuned = [row for row in table.rows if (row.tuning or {}).get("trials")]
+    tuned = [row for row in table.rows if row.tuning.get("trials")]
     settings = dict.fromkeys(path for row in tuned for trial in row.tuning["trials"] for path in trial["values"])
     every = {name: [line for row in tuned if (line := _line(table, row, name)).best] for name in settings}
     return {name: lines for name, lines in every.items() if len({v for line in lines for v in line.best}) > 1}

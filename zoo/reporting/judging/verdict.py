@@ -53,13 +53,13 @@ class Finding:
     def phrase(self) -> str:
         """The verdict in as few words as a table has room for."""
         if self.wins is not None:
-            way = {self.pairs: "better than every seed", 0: "worse than every seed"}
+            way: dict[float, str] = {self.pairs: "better than every seed", 0: "worse than every seed"}
             return way.get(self.wins, f"better than {self.wins:g} of {self.pairs} seeds")
         return "" if self.verdict is None else phrase(self.verdict)
 
 
 def phrase(verdict: Verdict, nothing: str = "no difference") -> str:
-    if verdict.word == "no difference":
+    if verdict.word == "no difference" and verdict.bound is not None:
         return f"{nothing} larger than {numbers.at_most(verdict.bound)}"
     if verdict.word == "cannot tell":
         return f"cannot tell: run {seeds(verdict)}"
@@ -70,9 +70,10 @@ def seeds(verdict: Verdict) -> str:
     """How many more it takes; a number beyond counting is not made up."""
     from zoo.statistics import MOST
 
-    if verdict.n + verdict.more >= MOST:
+    more = verdict.more or 0
+    if verdict.n + more >= MOST:
         return f"over {MOST:,} more seeds"
-    return f"{verdict.more:,} more seed{'' if verdict.more == 1 else 's'}"
+    return f"{more:,} more seed{'' if more == 1 else 's'}"
 
 
 def rule(table: Table) -> Rule:
@@ -81,9 +82,11 @@ def rule(table: Table) -> Rule:
 
     arms = sum(not row.reference and bool(table.differences(row)) for row in table.rows)
     base = table.base
-    margin = SHARE * abs(base.test.mean) if base and base.test else 0.0
-    given = table.margin is not None
-    return Rule(table.test, table.margin if given else margin, given, arms, fewest(table.test, ALPHA / max(arms, 1)))
+    margin = table.margin
+    if margin is None:
+        margin = SHARE * abs(base.test.mean) if base and base.test else 0.0
+    least = fewest(table.test, ALPHA / max(arms, 1))
+    return Rule(table.test, margin, table.margin is not None, arms, least)
 
 
 def findings(table: Table) -> dict[str, Finding]:
@@ -123,8 +126,8 @@ def sentences(table: Table) -> list[str]:
 
 
 def _sentence(table: Table, finding: Finding) -> str:
-    row, verdict, base, unit = finding.row, finding.verdict, table.base.name, table.metric.name
-    if finding.wins is not None:
+    row, verdict, base, unit = finding.row, finding.verdict, table.baseline, table.metric.name
+    if finding.wins is not None and row.difference:
         size = numbers.score(abs(row.difference.mean))
         way = "worse" if table.metric.rank(row.difference.mean) > 0 else "better"
         by = f"{'' if finding.phrase.startswith(f'{way} than every') else f'{way} '}by {size} {unit}"
@@ -143,8 +146,8 @@ def _sentence(table: Table, finding: Finding) -> str:
 def told(verdict: Verdict, said: str, unit: str, than: str = "") -> str:
     """What was said of a difference, with the figures that it rests on."""
     figures = [f"p = {numbers.chance(verdict.p_holm)}"]
-    if verdict.low is not None:
-        figures.insert(0, f"95 % interval {numbers.signed(verdict.low)} to {numbers.signed(verdict.high)}")
+    if verdict.interval:
+        figures.insert(0, "95 % interval {} to {}".format(*map(numbers.signed, verdict.interval)))
     if verdict.word in ("better", "worse"):
         return f"{said}{than} by {numbers.score(abs(verdict.mean))} {unit} ({', '.join(figures)})."
     figures.insert(0, f"difference {numbers.signed(verdict.mean)} {unit}")

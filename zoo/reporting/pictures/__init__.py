@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,20 +44,21 @@ def draw(table: Table, folder: Path, say: Callable[[str], None]) -> dict[str, st
 
     `say` gets once why a picture that applies is not there.
     """
-    drawn, reasons = {}, {}
+    drawn: dict[str, str] = {}
+    reasons: list[str] = []
     for name, each in PICTURES.items():
         try:
             if not each.applies(table):
                 (folder / name).unlink(missing_ok=True)
                 continue
-            replace(folder / name, lambda path, each=each: each.draw(table, path))
+            replace(folder / name, partial(each.draw, table))
             drawn[name] = each.caption
-        except NoPicture as reason:
-            reasons[str(reason)] = None
+        except NoPicture as error:
+            reasons.append(str(error))
         except Exception as error:
-            reasons[f"{name} could not be drawn: {type(error).__name__}: {error}"] = None
+            reasons.append(f"{name} could not be drawn: {type(error).__name__}: {error}")
         if name not in drawn:
             (folder / name).unlink(missing_ok=True)
-    for reason in reasons:
+    for reason in dict.fromkeys(reasons):
         say(reason)
     return drawn

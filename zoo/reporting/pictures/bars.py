@@ -69,10 +69,11 @@ def _ground(axes, table: Table) -> None:
 def _row(axes, bar: Bar, at: float, scale: Scale) -> None:
     verdict = bar.verdict
     colour = WORDS[verdict.word][1]
-    if verdict.low is not None:
-        ends = [max(verdict.low, scale.low), min(verdict.high, scale.high)]
+    if verdict.interval:
+        low, high = verdict.interval
+        ends = [max(low, scale.low), min(high, scale.high)]
         axes.plot(ends, [at, at], color=colour, linewidth=2, solid_capstyle="butt")
-        for end, bound, side in zip(ends, (verdict.low, verdict.high), (-1, 1), strict=True):
+        for end, bound, side in zip(ends, (low, high), (-1, 1), strict=True):
             axes.plot([end], [at], marker="|" if end == bound else ENDS[side], color=colour, markersize=9)
     seeds = list(bar.seeds.values())
     axes.plot(seeds, [at] * len(seeds), ".", color=colour, markersize=5, alpha=0.55, linewidth=0)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..drawing import COLOURS, STYLES, Scale
 from ..table import Table
 from ..text import flat
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GREY = "0.35"
 LONGEST = 48  # characters of a name
@@ -23,14 +27,14 @@ class NoPicture(Exception):
     """Why there is no picture, in a line that can be printed."""
 
 
-def sheet(width: float, height: float, **layout: str):
+def sheet(width: float, height: float, layout: Literal["constrained"] | None = None) -> Figure:
     """An empty figure of so many inches. Raises `NoPicture` where there is nothing to draw with."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise NoPicture("no picture: matplotlib is missing; pip install 'transformer-zoo[plots]'") from None
-    figure = Figure(figsize=(width, height), dpi=DPI, **layout)
+    figure = Figure(figsize=(width, height), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
@@ -39,7 +43,7 @@ def save(figure, path: Path) -> None:
     figure.savefig(path, format="png", metadata={"Software": None})
 
 
-def look(number: int) -> dict[str, str]:
+def look(number: int) -> dict[str, Any]:
     """The line of a row, by its place among those that are drawn."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": STYLES[number // len(COLOURS)]}
 

@@ -23,7 +23,7 @@ def front_picture(table: Table, path: Path) -> None:
     found = list(pareto(table).values())
     across = min(2, len(found))
     down = math.ceil(len(found) / across)
-    rows = dict(pair for front in found for pair in front.rows)
+    rows = {point.number: point.row for front in found for point in front.points}
     height = max(PANEL[1] * down, LINE * len(rows) + 0.4) + ABOVE
     width = PANEL[0] * across + 0.6 + LETTER * max(len(short(row.name)) for row in rows.values())
     figure = sheet(width, height)
@@ -31,23 +31,23 @@ def front_picture(table: Table, path: Path) -> None:
     figure.text(0.15 / width, 1 - 0.62 / height, SAID, fontsize=10, color=GREY)
     for number, front in enumerate(found):
         left, top = PANEL[0] * (number % across) + 0.85, ABOVE + PANEL[1] * (number // across) + 0.15
-        inches = (left, height - top - PANEL[1] + 0.85, PANEL[0] - 1.05, PANEL[1] - 0.85)
-        size = (width, height, width, height)
-        _panel(figure.add_axes([inch / whole for inch, whole in zip(inches, size, strict=True)]), table, front)
+        bottom, wide, high = height - top - PANEL[1] + 0.85, PANEL[0] - 1.05, PANEL[1] - 0.85
+        axes = figure.add_axes((left / width, bottom / height, wide / width, high / height))
+        _panel(axes, table, front)
     _names(figure, sorted(rows.items()), (PANEL[0] * across + 0.1) / width, (width, height))
     save(figure, path)
 
 
 def _panel(axes, table: Table, front: Front) -> None:
-    x = Scale.around((front.cost.of(row) for _, row in front.rows), 0.1)
-    y = Scale.around((row.test.mean for _, row in front.rows), 0.1)
+    x = Scale.around((point.cost for point in front.points), 0.1)
+    y = Scale.around((point.score for point in front.points), 0.1)
     scaled(axes, "x", x)
     scaled(axes, "y", y)
     axes.plot(*zip(*front.line, strict=True), color=COLOURS[0], linewidth=1.5)
-    for _, row in front.rows:
-        best = row.name in front.best
+    for point in front.points:
+        best = point.row.name in front.best
         colour = COLOURS[0] if best else GREY
-        axes.plot([front.cost.of(row)], [row.test.mean], "o", color=colour, markersize=7,
+        axes.plot([point.cost], [point.score], "o", color=colour, markersize=7,
                   markerfacecolor=colour if best else "white")  # fmt: skip
     clear = 7 if table.metric.better == "lower" else -7  # of the steps, which leave a point to its right
     for place, numbers in gathered(front, x, y):
@@ -64,13 +64,13 @@ def _panel(axes, table: Table, front: Front) -> None:
 def gathered(front: Front, x: Scale, y: Scale) -> Iterator[tuple[tuple[float, float], list[int]]]:
     """The rightmost of points that lie close together, in shares of the panel, and the numbers of their rows."""
     groups: list[dict[int, tuple[float, float]]] = []
-    for number, row in front.rows:
-        here = x(front.cost.of(row)), y(row.test.mean)
+    for point in front.points:
+        here = x(point.cost), y(point.score)
         close = (group for group in groups if any(_near(here, place) for place in group.values()))
         group = next(close, None)
         if group is None:
             groups.append(group := {})
-        group[number] = here
+        group[point.number] = here
     for group in groups:
         yield max(group.values()), list(group)
 

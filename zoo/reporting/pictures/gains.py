@@ -24,14 +24,15 @@ def gain_picture(found: Across, path: Path) -> None:
 def _draw(axes, found: Across, lines: Sequence[Line]) -> None:
     places = range(len(lines))
     for task, table in enumerate(found.tables):
-        means = [100 * line.cells[task].mean for line in lines]
+        means = [100 * (line.cells[task].mean or 0.0) for line in lines]
         colour = COLOURS[task % len(COLOURS)]
         axes.scatter(means, places, s=26, color=colour, alpha=0.8, label=flat(table.name), zorder=3)
     bars = {"color": "0.25", "linewidth": 5, "alpha": 0.35, "solid_capstyle": "butt"}
-    for place, gain in zip(places, [line.gain for line in lines], strict=True):
-        if gain.low is not None:
-            axes.plot([100 * gain.low, 100 * gain.high], [place, place], **bars)
-    values = [100 * line.gain.value for line in lines]
+    gains = [line.gain for line in lines if line.gain]
+    for place, gain in zip(places, gains, strict=True):
+        if gain.interval:
+            axes.plot([100 * bound for bound in gain.interval], [place, place], **bars)
+    values = [100 * gain.value for gain in gains]
     axes.scatter(values, places, marker="|", s=320, linewidth=2.5, color="0.15", zorder=4, label="all, with 95 %")
     axes.axvline(0, color="0.4", linewidth=1)
     axes.set_yticks(places, [flat(line.name) for line in lines], parse_math=False)

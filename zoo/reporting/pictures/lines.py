@@ -43,7 +43,7 @@ def _tried(axes, lines: Sequence[Tried]) -> None:
         for value in line.lost:
             height = 0.985 - 0.035 * sum(value in above.lost for above in lines[:number])
             axes.plot([value], [height], "x", color=style["color"], transform=axes.get_xaxis_transform())
-        if line.chosen in line.best:
+        if line.chosen is not None and line.chosen in line.best:
             mark = "D" if line.edge else "o"
             axes.plot([line.chosen], [line.best[line.chosen]], mark, color=style["color"], markersize=10,
                       markerfacecolor="none", markeredgewidth=2)  # fmt: skip
