@@ -163,8 +163,9 @@ def test_no_test_is_lost():
 
 
 LAYERS = (
-    ("faults", "hooks", "numbers", "statistics", "claims", "runs", "tasks"),
+    ("faults", "hooks", "numbers", "statistics", "claims", "files", "tasks"),
     ("registry", "record"),
+    ("runs",),
     ("reporting",),
     ("declare",),
     ("parts",),

@@ -17,8 +17,10 @@ from zoo.compare.comparison import read_comparison
 from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
 from zoo.execute import stages
+from zoo.files import write_json
 from zoo.model import weights
-from zoo.runs import Run, peak_memory, write_json
+from zoo.record import RunRecord
+from zoo.runs import Run, peak_memory
 from zoo.train import metrics
 from zoo.train.loop import train
 
@@ -60,7 +62,7 @@ def test_a_float_comes_back_to_the_bit(tmp_path):
 def test_killed_while_it_overwrites(tmp_path):  # CKPT-1
     script = f"""
 from pathlib import Path
-from zoo.runs import write_json
+from zoo.files import write_json
 n = 0
 while True:
     n += 1
@@ -87,7 +89,7 @@ def test_a_file_is_replaced_not_overwritten(tmp_path):
 
 def test_begin_states_a_run_and_leaves_a_finished_one(tmp_path):
     run = run_in(tmp_path, spec={"x": 1}, seed=3)
-    assert run.read() == {"format": 1, "id": run.id, "spec": {"x": 1}, "seed": 3, "status": "not run", "reason": None}
+    assert run.read() == RunRecord(format=1, id=run.id, spec={"x": 1}, seed=3, status="not run", reason=None)
     for status, kept in [
         ("done", True),
         ("diverged", True),
@@ -95,9 +97,9 @@ def test_begin_states_a_run_and_leaves_a_finished_one(tmp_path):
         ("interrupted", False),
         ("running", False),
     ]:
-        run.update(status=status, reason="why", best=status)
+        run.update(status=status, reason="why", best={"step": 4})
         run.begin({"spec": {"x": 1}, "seed": 3})
-        assert (run.read()["status"] == status) is kept and ("best" in run.read()) is kept
+        assert (run.read().status == status) is kept and (run.read().best is not None) is kept
 
 
 def test_only_the_holder_of_the_lock_writes(tmp_path):
@@ -108,7 +110,7 @@ def test_only_the_holder_of_the_lock_writes(tmp_path):
         with run.lock() as theirs:
             assert not theirs
         run.begin({"seed": 2})
-        assert (run.read()["status"], run.read()["seed"]) == ("running", 1)
+        assert (run.read().status, run.read().seed) == ("running", 1)
     asked = []
     with run.lock(), run.lock(wait=lambda: asked.append(1) or len(asked) < 3) as theirs:
         assert not theirs and len(asked) == 3

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 WAYS = ("better", "worse", "same")
 KEYS = ("row", "is", "than", "on", "than_on", "of", "least", "most", "source")
@@ -52,12 +51,13 @@ class Claim:
     most: float | None = None
     source: str = ""
 
-    @classmethod
-    def read(cls, entry: Mapping[str, Any]) -> Claim:
-        """From what `record` wrote. Raises `ValueError` or `TypeError` for what it cannot have."""
-        if entry["is"] not in WAYS:
-            raise ValueError(f"a claim is '{entry['is']}'")
-        return cls(**{"way" if key == "is" else key: value for key, value in entry.items()})
+    __pydantic_config__: ClassVar = {"alias_generator": lambda name: "is" if name == "way" else name}
+    """`way` stands as `is` in a file, which is no name in Python."""
+
+    def __post_init__(self) -> None:
+        for what, value, known in (("is", self.way, WAYS), ("better", self.better, ("lower", "higher"))):
+            if value not in known:
+                raise ValueError(f"a claim's '{what}' is '{value}'; it should be {' or '.join(known)}")
 
     def plain(self) -> dict[str, Any]:
         """As YAML holds it, every default filled in."""

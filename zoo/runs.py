@@ -1,4 +1,4 @@
-"""One folder per run: what was asked, what came out, and files that never stand half-written.
+"""One folder per run: its record, its curve, its weights, and the lock of whoever writes it.
 
 Reading needs no torch.
 """
@@ -6,23 +6,18 @@ Reading needs no torch.
 from __future__ import annotations
 
 import importlib.metadata
-import json
-import math
 import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import sleep
 from typing import Any
 
-FORMAT = 1
-FINISHED = ("done", "diverged")
-"""Statuses of runs that would end the same way again, and so are not repeated."""
-SPEEDS = "speeds.json"
-"""The file in a comparison's folder that keeps how long its steps take; see `zoo.execute.match_seconds`."""
+from zoo import files, record
+from zoo.record import FORMAT, RUN, RunRecord, read_run
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class Run:
 
     @property
     def record(self) -> Path:
-        return self.folder / "run.json"
+        return self.folder / RUN
 
     @property
     def metrics(self) -> Path:
@@ -66,28 +61,36 @@ class Run:
     def output(self) -> Path:
         return self.folder / "output.txt"
 
-    def read(self) -> dict[str, Any]:
-        """The record, or an empty one if there is none yet."""
-        return json.loads(self.record.read_text("utf-8")) if self.record.exists() else {}
+    def read(self) -> RunRecord:
+        """The record, or that of a run of which nothing is known yet. Raises `SpecError` if it cannot be read."""
+        return read_run(self.folder)
 
-    def update(self, **parts: Any) -> dict[str, Any]:
-        """Set top-level parts of the record and return all of it."""
-        record = {**self.read(), **parts}
-        write_json(self.record, record)
-        return record
+    def update(self, **parts: Any) -> RunRecord:
+        """Set parts of the record, as records or as plain values, and return all of it.
+
+        Raises `ValueError` for what the record cannot hold.
+        """
+        return self.write({**record.plain(self.read()), **parts})
+
+    def write(self, parts: Mapping[str, Any]) -> RunRecord:
+        """Put a record of these parts in place of the one before. Raises `ValueError` for what it cannot hold."""
+        if unknown := parts.keys() - {field.name for field in fields(RunRecord)}:
+            raise ValueError(f"a record of a run has no {', '.join(sorted(unknown))}")
+        made = record.parse(files.strict(record.plain(parts)), RunRecord)
+        record.write(self.record, made)
+        return made
 
     @property
     def finished(self) -> bool:
-        return self.read().get("status") in FINISHED
+        return self.read().finished
 
-    def begin(self, record: Mapping[str, Any]) -> None:
+    def begin(self, parts: Mapping[str, Any]) -> None:
         """State what this run is, before it starts. A finished run and one that runs elsewhere stay as they are."""
         with self.lock() as mine:
             if mine:
                 self.tidy()
             if mine and not self.finished:
-                head = {"format": FORMAT, "id": self.id}
-                write_json(self.record, {**head, **record, "status": "not run", "reason": None})
+                self.write({"format": FORMAT, "id": self.id, **parts})
 
     def tidy(self) -> None:
         """Remove what a process that was killed left half-written, and the state of a run that needs it no more.
@@ -102,18 +105,19 @@ class Run:
     def log(self, line: Mapping[str, Any]) -> None:
         """Append one line to the curve."""
         with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(dumps(line) + "\n")
+            file.write(files.dumps(line) + "\n")
 
     def lines(self) -> list[dict[str, Any]]:
-        """The curve; a line that a killed process left half-written is not in it."""
-        text = self.metrics.read_text("utf-8") if self.metrics.exists() else ""
-        return [line for line in map(parse, text.splitlines()) if line is not None]
+        """The curve; a line that is no point of one, such as a half-written one of a killed process, is not in it."""
+        text = self.metrics.read_text("utf-8", "replace") if self.metrics.exists() else ""
+        found = map(files.parse_line, text.splitlines())
+        return [line for line in found if line is not None and type(line.get("step")) is int]
 
     def trim(self, step: int) -> None:
         """Forget the lines of the curve after `step`: they are about to be written again."""
         kept = [line for line in self.lines() if line["step"] <= step]
-        text = "".join(dumps(line) + "\n" for line in kept)
-        replace(self.metrics, lambda path: path.write_text(text, "utf-8"))
+        text = "".join(files.dumps(line) + "\n" for line in kept)
+        files.replace(self.metrics, lambda path: path.write_text(text, "utf-8"))
 
     @contextmanager
     def lock(self, wait: Callable[[], bool] = lambda: False) -> Iterator[bool]:
@@ -126,62 +130,18 @@ class Run:
 
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("a") as file:
-            while not (mine := flock(fcntl, file)) and wait():
+            while not (mine := acquire(fcntl, file)) and wait():
                 sleep(0.1)
             yield mine
 
 
-def flock(fcntl, file) -> bool:
+def acquire(fcntl: Any, file: Any) -> bool:
+    """Take the lock if nobody has it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
-
-
-def parse(line: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def strict(value: Any) -> Any:
-    """The value in plain types, with null for every number that is not finite."""
-    if isinstance(value, Mapping):
-        return {str(k): strict(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [strict(v) for v in value]
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "item"):  # a scalar of numpy or torch
-        return strict(value.item())
-    raise TypeError(f"{type(value).__name__} has no place in a record")
-
-
-def dumps(value: Any, indent: int | None = None) -> str:
-    return json.dumps(strict(value), indent=indent, allow_nan=False, ensure_ascii=False)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Strict JSON, written whole or not at all."""
-    text = dumps(value, indent=1) + "\n"
-    replace(path, lambda temporary: temporary.write_text(text, "utf-8"))
-
-
-def replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let `write` fill a new file beside `path`, then put it in its place: at any moment one of the two is whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def machine() -> dict[str, Any]:

@@ -19,7 +19,13 @@ from zoo.declare.yaml import dump
 from zoo.execute.stages import materialise, record, reopen, write_comparison
 from zoo.hooks import Variant
 from zoo.parts import Position
+from zoo.record import Plugins, RunRecord, parse
 from zoo.registry import Entry, Registry
+
+
+def recorded(parts: dict) -> RunRecord:
+    """The record of a run as another process reads it."""
+    return parse(json.loads(json.dumps({"format": 1, "id": "a", **parts})), RunRecord)
 
 
 def names(tmp_path, body, **given):
@@ -288,7 +294,7 @@ def test_a_model_without_a_use_for_the_kernel_can_be_made_from_its_record(tmp_pa
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
     described = record(run, Prepared(library))
-    made = materialise(json.loads(json.dumps(described)))
+    made = materialise(recorded(described))
     assert sum(p.numel() for p in made.model.parameters()) == described["model"]["parameters"]
     assert ("kernel" in run.plain()["model"]) == ("mha" in model)
 
@@ -409,7 +415,7 @@ def test_runs_are_queued_seed_by_seed_across_the_rows(tmp_path):
     ids = [run["id"] for row in document["rows"] for run in row["runs"]]
     assert sorted(ids) == sorted(job.run.id for job in jobs) and len(set(ids)) == 4
     asked = jobs[0].run.read()
-    assert (asked["id"], asked["status"], asked["seed"], asked["threads"]) == (ids[0], "not run", 0, 1)
+    assert (asked.id, asked.status, asked.seed, asked.threads) == (ids[0], "not run", 0, 1)
     run, _ = reopen(asked)
     assert run.plain() == found.rows[0].runs[0].plain()
 
@@ -428,8 +434,8 @@ def test_a_record_finds_its_plugins_again(tmp_path):
     path = write(tmp_path, f"plugins: {{files: [own.py], disable: [nobody]}}\ncomparisons:\n  c:\n{body}")
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
-    asked = json.loads(json.dumps(record(run, Prepared(library))))
-    assert asked["plugins"] == {"files": [str(tmp_path / "own.py")], "disable": ["nobody"], "plugins": True}
+    asked = recorded(record(run, Prepared(library)))
+    assert asked.plugins == Plugins(files=(str(tmp_path / "own.py"),), disable=("nobody",), plugins=True)
     assert reopen(asked)[0].id() == run.id()
     (tmp_path / "own.py").unlink()
     assert "own.py cannot be read" in faults(lambda: reopen(asked))[0]

@@ -16,7 +16,7 @@ from zoo.compare.comparison import warnings
 from zoo.compare.halving import count_rounds
 from zoo.compare.prepared import Prepared
 from zoo.compare.tuning_rules import Halving
-from zoo.execute.merge import merge, missing
+from zoo.execute.merge import find_missing, merge
 from zoo.execute.shard import Shard
 from zoo.execute.stages import stages, write_comparison, write_trials
 from zoo.reporting.reading import ordinal
@@ -37,7 +37,7 @@ def read(tmp_path, body=BODY):
 
 
 def done(job):
-    score(job.run, DEV[job.run.read()["spec"]["model"]["ffn"]["name"]])
+    score(job.run, DEV[job.run.read().spec["model"]["ffn"]["name"]])
 
 
 def go(tmp_path, end=done, body=BODY):
@@ -55,7 +55,7 @@ def names(jobs):
 
 
 def spec(job):
-    return job.run.read()["spec"]
+    return job.run.read().spec
 
 
 def test_the_best_third_goes_on_and_the_baseline_always(tmp_path):
@@ -82,7 +82,7 @@ def rounds(row, number):
 
 def test_the_mean_over_the_seeds_of_a_round_decides(tmp_path):
     def end(job):
-        name, seed = spec(job)["model"]["ffn"]["name"], job.run.read()["seed"]
+        name, seed = spec(job)["model"]["ffn"]["name"], job.run.read().seed
         score(job.run, {"gelu": (0.9, 0.1), "swiglu": (0.6, 0.6)}.get(name, (0.3, 0.3))[seed % 2])
 
     _, second, last = go(tmp_path, end, BODY.replace("factor: 3", "factor: 3, seeds: 2"))
@@ -139,7 +139,7 @@ def test_two_shards_drop_what_one_machine_drops(tmp_path):
                 for job in (job for job in jobs if not job.run.finished):
                     every.append(job.run.id)
                     done(job)
-        assert bool(missing(out, merge(out, folders))) == (turn < 2)
+        assert bool(find_missing(out, merge(out, folders))) == (turn < 2)
     assert len(every) == len(whole) and set(every) == whole
     assert document(tmp_path / "a")["rows"] == document(tmp_path / "b")["rows"]
 

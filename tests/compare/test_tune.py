@@ -41,7 +41,7 @@ SCORES = named(relu=[(0.1, 0.9), (0.6, 0.6), (0.2, 0.2)], gelu=[(0.1, 0.1), (0.2
 
 
 def lrs(jobs):
-    return {job.name: job.run.read()["spec"]["train"]["lr"] for job in jobs}
+    return {job.name: job.run.read().spec["train"]["lr"] for job in jobs}
 
 
 def test_every_row_is_tried_alike_with_seeds_of_its_own(tmp_path):
@@ -161,12 +161,12 @@ def test_a_report_claims_no_equality_that_is_not_there(tmp_path):
 def test_trials_are_of_the_matched_model(tmp_path):
     found, library = opened(tmp_path, "models: [{ffn: relu}, {ffn: swiglu}]\nmatch: parameters\ntune: {lr: [1, 2]}")
     jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
-    widths = {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in jobs}
+    widths = {job.name.split()[0]: job.run.read().spec["shape"]["d_ff"] for job in jobs}
     assert widths["ffn=relu"] is None and widths["ffn=swiglu"] > 0
     for job in jobs:
         score(job.run, 0.5)
     finals = write_comparison(found, Prepared(library), tmp_path / "runs", "a.yaml")
-    assert {job.name.split()[0]: job.run.read()["spec"]["shape"]["d_ff"] for job in finals} == widths
+    assert {job.name.split()[0]: job.run.read().spec["shape"]["d_ff"] for job in finals} == widths
 
 
 def test_shards_agree_on_a_choice_once_they_are_merged(tmp_path):

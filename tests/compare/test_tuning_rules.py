@@ -15,7 +15,7 @@ from zoo import reporting
 from zoo.cli import main
 from zoo.compare.comparison import warnings
 from zoo.compare.prepared import Prepared
-from zoo.execute.merge import merge, missing
+from zoo.execute.merge import find_missing, merge
 from zoo.execute.shard import Shard
 from zoo.execute.stages import stages, write_trials
 
@@ -176,7 +176,7 @@ def test_two_shards_draw_what_one_machine_draws(tmp_path, optuna):
                     if not job.run.finished:
                         every.append(job.run.id)
                         done(job)
-        said = missing(out, merge(out, folders))
+        said = find_missing(out, merge(out, folders))
         assert bool(said) == (turn < 3)
         assert all(
             "what ffn=" in line and line.endswith(f"becomes, 'zoo run' with --out {out} finds out") for line in said
@@ -199,7 +199,7 @@ def test_lists_and_ranges_side_by_side(tmp_path, optuna):
     tune += "optimizer.weight_decay: {from: 0, to: 1}, optimizer: [adamw, {eps: 1e-6}], schedule: [constant, cosine]}"
     found, library = opened(tmp_path, f"model: {{}}\ntune: {tune}\n")
     specs = [
-        job.run.read()["spec"]["train"] for job in write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
+        job.run.read().spec["train"] for job in write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     ]
     assert {spec["warmup"] for spec in specs} == {1, 2, 3} and {type(spec["warmup"]) for spec in specs} == {int}
     assert all(type(spec["clip"]) is float and 1 <= spec["clip"] <= 2 for spec in specs), (
@@ -217,7 +217,7 @@ def test_trials_are_of_the_matched_steps(tmp_path, optuna):
     body = "model: {}\nvary: {train.batch_size: [4, 8]}\nmatch: tokens\n" + TUNE
     found, library = opened(tmp_path, body, base=BASE.replace("steps: 3", "steps: 40"))
     jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
-    assert {(r["train"]["batch_size"], r["train"]["steps"]) for job in jobs if (r := job.run.read()["spec"])} == {
+    assert {(r["train"]["batch_size"], r["train"]["steps"]) for job in jobs if (r := job.run.read().spec)} == {
         (4, 40), (8, 20),
     }  # fmt: skip
 

@@ -17,7 +17,7 @@ from support.commands import children, command, ids, record, start, until
 
 import zoo
 from zoo.execute.stages import reopen
-from zoo.runs import parse
+from zoo.files import parse_line
 from zoo.train import metrics
 
 
@@ -188,5 +188,5 @@ def test_a_run_killed_and_then_stopped_goes_on_to_the_same_bits(home, bad):
 
 def began(folder: Path) -> int:
     """The step at which the run was last taken up."""
-    lines = map(parse, (folder / "metrics.jsonl").read_text().splitlines())
+    lines = map(parse_line, (folder / "metrics.jsonl").read_text().splitlines())
     return max((line["step"] for line in lines if line and line["kind"] == "start"), default=0)

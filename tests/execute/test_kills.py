@@ -31,7 +31,7 @@ def pool(out: Path, steps: int) -> subprocess.Popen:
 def table(runs: list[Run]) -> list:
     """All that a report takes from the runs, and the weights."""
     facts = ("status", "metrics", "best")
-    return [([run.read()[key] for key in facts], points(run), run.weights.read_bytes()) for run in runs]
+    return [([getattr(run.read(), key) for key in facts], points(run), run.weights.read_bytes()) for run in runs]
 
 
 def points(run: Run) -> list[dict]:

@@ -21,6 +21,7 @@ from zoo.declare.spec import Train
 from zoo.execute import match_seconds, step_timer
 from zoo.execute.merge import merge
 from zoo.execute.stages import write_comparison
+from zoo.record import RunRecord
 
 FILE = """
 comparisons:
@@ -43,7 +44,7 @@ class Timer:
         self.seconds, self.asked = seconds, []
 
     def __call__(self, records, workers):
-        parts = [record["spec"]["model"]["ffn"] for record in records]
+        parts = [record.spec["model"]["ffn"] for record in records]
         names = [part["name"] if isinstance(part, dict) else part for part in parts]
         self.asked.append((names, workers))
         return [self.seconds[name] for name in names]
@@ -294,23 +295,27 @@ def test_workers_are_at_it_together_and_rows_that_are_compiled_apart(monkeypatch
 
         def hear(self):
             events.append(("done", self.asked))
-            return [record["seconds"] for record in self.asked["records"]]
+            return [record["spec"]["seconds"] for record in self.asked["records"]]
 
-    monkeypatch.setattr(step_timer, "slot", lambda asked: nullcontext(Made(asked)))
+    monkeypatch.setattr(step_timer, "start_timer", lambda asked: nullcontext(Made(asked)))
     monkeypatch.setattr(step_timer, "MOST", step_timer.LEAST)
-    records = [{"seconds": float(i), "spec": {"train": {"compile": compiled and i == 1}}} for i in range(3)]
+    records = [
+        RunRecord(format=1, id=f"{i}", spec={"seconds": float(i), "train": {"compile": compiled and i == 1}})
+        for i in range(3)
+    ]
     assert step_timer.timed(records, 2) == [0.0, 1.0, 2.0] and len(made) == processes
     rounds = events[processes:]
     assert [kind for kind, _ in rounds[:4]] == ["go", "go", "done", "done"]
     if compiled:
-        assert [[record["seconds"] for record in asked["records"]] for _, asked in rounds[:2]] == [[0.0], [1.0]]
+        assert [[record["spec"]["seconds"] for record in asked["records"]] for _, asked in rounds[:2]] == [[0.0], [1.0]]
     else:
         assert [asked["first"] for _, asked in rounds[:2]] == [0, 1]
 
 
 def test_a_process_that_fails_says_why():
-    with step_timer.slot({"records": [{"spec": {"train": {"threads": 1}}}], "first": 0}) as slot:
-        (line,) = faults(slot.hear)
+    record = {"format": 1, "id": "a", "spec": {"train": {"threads": 1}}}
+    with step_timer.start_timer({"records": [record], "first": 0}) as timer:
+        (line,) = faults(timer.hear)
     assert line.startswith("the steps of these rows cannot be timed, the models of all of them together: ")
 
 

@@ -6,8 +6,10 @@ from click.testing import CliRunner
 
 from zoo import SpecError
 from zoo.cli import main
-from zoo.execute.merge import merge, missing
-from zoo.runs import Run, replace, write_json
+from zoo.execute.merge import find_missing, merge
+from zoo.files import replace, write_json
+from zoo.record import plain
+from zoo.runs import Run
 
 METRIC = {"name": "loss", "better": "lower", "unit": "nats per token"}
 
@@ -41,12 +43,12 @@ def test_the_runs_of_two_machines_come_together(tmp_path):
     (one / "a" / ".run.json.7.new").write_text("half")
     out = tmp_path / "out"
     documents = merge(out, [one, two])
-    assert statuses(out) == {"a": "done", "b": "done", "c": "diverged"} and missing(out, documents) == []
+    assert statuses(out) == {"a": "done", "b": "done", "c": "diverged"} and find_missing(out, documents) == []
     assert sorted(path.name for path in (out / "a").iterdir()) == [
         "lock", "metrics.jsonl", "run.json", "weights.safetensors",
     ]  # fmt: skip
     assert (out / "a" / "run.json").read_bytes() == (one / "a" / "run.json").read_bytes()
-    assert json.loads((out / "c" / "comparison.json").read_text())["rows"] == documents["c"]["rows"]
+    assert json.loads((out / "c" / "comparison.json").read_text()) == plain(documents["c"])
 
 
 def test_what_each_machine_set_may_differ(tmp_path):
@@ -70,7 +72,7 @@ def test_what_each_machine_knows_of_its_trials_makes_no_other_comparison(tmp_pat
 def test_finished_beats_unfinished_wherever_it_stands(tmp_path):
     one, two = place(tmp_path / "one", "a=failed", "b"), place(tmp_path / "two", "a", "b=interrupted")
     for name, places in {"x": [one, two], "y": [two, one]}.items():
-        assert missing(tmp_path / name, merge(tmp_path / name, places)) == ["c: row c · 0 is not run"]
+        assert find_missing(tmp_path / name, merge(tmp_path / name, places)) == ["c: row c · 0 is not run"]
         assert statuses(tmp_path / name) == {"a": "done", "b": "done"}
 
 
@@ -91,7 +93,7 @@ def test_equal_results_are_one_whatever_they_took(tmp_path):
     Run(one / "a").update(train={"seconds": 1.0})
     Run(two / "a").update(train={"seconds": 9.0})
     merge(tmp_path / "out", [one, two])
-    assert Run(tmp_path / "out" / "a").read()["train"] == {"seconds": 1.0}
+    assert Run(tmp_path / "out" / "a").read().train.seconds == 1.0
 
 
 def test_two_results_of_one_run_are_a_fault_and_nothing_is_written(tmp_path):
@@ -124,7 +126,7 @@ def test_a_merge_that_breaks_off_leaves_no_run_that_looks_whole(tmp_path, monkey
             raise OSError("disk full")
         replace(path, write)
 
-    monkeypatch.setattr("zoo.execute.merge.replace", full)
+    monkeypatch.setattr("zoo.files.replace", full)
     with pytest.raises(OSError, match="disk full"):
         merge(tmp_path / "out", [one])
     assert statuses(tmp_path / "out") == {}

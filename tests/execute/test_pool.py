@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from support.pools import HERE, go, jobs, once_running, wait_for
+from support.workers import noted
 
 from zoo.execute import pool, progress
-from zoo.execute.pool import Job, State, exit_code
+from zoo.execute.pool import Job, State, choose_exit_code
+from zoo.record import plain
 from zoo.reporting import Run as Row
 from zoo.runs import Run, peak_memory
 
@@ -26,13 +28,13 @@ def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3,
         "killed by SIGKILL, perhaps for lack of memory", None,
     ]  # fmt: skip
     assert [s.reason for s in states] == reasons
-    assert [job.run.read()["reason"] for job in made] == reasons  # what a report reads
-    assert [job.run.read()["status"] for job in made] == [s.status for s in states]
-    assert "act(run" in made[1].run.error.read_text() and exit_code(states) == 3
+    assert [job.run.read().reason for job in made] == reasons  # what a report reads
+    assert [job.run.read().status for job in made] == [s.status for s in states]
+    assert "act(run" in made[1].run.error.read_text() and choose_exit_code(states) == 3
 
     made[1].run.begin({"spec": {"act": "done"}, "seed": 0})  # its cause is gone
     again = go(made[:2])
-    assert [s.status for s in again] == ["done", "done"] and exit_code(again) == 0
+    assert [s.status for s in again] == ["done", "done"] and choose_exit_code(again) == 0
     assert not made[1].run.error.exists() and again[0].process is None
     assert [(job.run.folder / "times").read_text() for job in (made[0], made[1])] == ["x", "x"]  # done once
 
@@ -51,7 +53,7 @@ def test_memory_is_returned_between_runs_and_runs_go_before_the_pool(tmp_path):
     before = peak_memory()
     made = jobs(tmp_path, *["hog"] * 3)
     assert [s.status for s in go(made, workers=1)] == ["done"] * 3
-    records = [job.run.read() for job in made]
+    records = [noted(job.run) for job in made]
     peaks = [record["peak"] for record in records]
     assert min(peaks) > 200 << 20 and max(peaks) - min(peaks) < 5 << 20 and peak_memory() - before < 20 << 20
     own = int(Path("/proc/self/oom_score_adj").read_text())
@@ -60,14 +62,14 @@ def test_memory_is_returned_between_runs_and_runs_go_before_the_pool(tmp_path):
 
 def test_a_process_that_cannot_be_started_is_a_row_too(tmp_path):
     made = jobs(tmp_path, "done")
-    (state,) = go(made, start=partial(pool.local, command=[str(tmp_path / "nowhere")]))
-    assert (state.status, made[0].run.read()["status"]) == ("failed", "failed")
+    (state,) = go(made, start=partial(pool.start_locally, command=[str(tmp_path / "nowhere")]))
+    assert (state.status, made[0].run.read().status) == ("failed", "failed")
     assert state.reason.startswith("could not be started: [Errno 2] No such file")
 
 
 def test_exit_codes():
     def code(*found):
-        return exit_code([State(None, status) for status in found])
+        return choose_exit_code([State(None, status) for status in found])
 
     assert code() == 3 and code("done") == 0 and code("done", "failed") == 3
     assert code("done", "interrupted") == 130 and code("failed", "not run") == 130 and code("done", "diverged") == 0
@@ -76,10 +78,10 @@ def test_exit_codes():
 def test_runs_start_in_the_given_order(tmp_path):
     made = jobs(tmp_path, *["done"] * 4, seconds=0.05)
     go(made, workers=1)
-    began, ended = ([job.run.read()[key] for job in made] for key in ("began", "ended"))
+    began, ended = ([noted(job.run)[key] for job in made] for key in ("began", "ended"))
     assert began == sorted(began)
     assert all(b >= e for b, e in zip(began[1:], ended))
-    assert made[0].run.read()["session"] != os.getsid(0)
+    assert noted(made[0].run)["session"] != os.getsid(0)
 
 
 def test_ctrl_c_lets_runs_save_and_starts_no_other(tmp_path):
@@ -88,8 +90,8 @@ def test_ctrl_c_lets_runs_save_and_starts_no_other(tmp_path):
     once_running(made[:2], signal.SIGINT)
     states = go(made)
     assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]
-    assert [job.run.read().get("signals") for job in made] == [1, 1, None]
-    assert exit_code(states) == 130 and signal.getsignal(signal.SIGINT) is handler
+    assert [noted(job.run).get("signals") for job in made] == [1, 1, None]
+    assert choose_exit_code(states) == 130 and signal.getsignal(signal.SIGINT) is handler
 
 
 def test_a_second_ctrl_c_kills(tmp_path):
@@ -98,7 +100,7 @@ def test_a_second_ctrl_c_kills(tmp_path):
     once_running(made, signal.SIGTERM, signal.SIGINT)
     states = go(made)
     assert time.monotonic() - began < 50  # deaf for 60
-    assert (states[0].status, states[0].job.run.read()["status"]) == ("interrupted", "interrupted")
+    assert (states[0].status, states[0].job.run.read().status) == ("interrupted", "interrupted")
 
 
 def test_runs_end_when_the_pool_dies(tmp_path):
@@ -114,7 +116,7 @@ go([Job("wait", Run(Path({str(job.run.folder)!r})))])
     wait_for(job.run.metrics.exists)
     parent.kill()
     parent.wait()
-    wait_for(lambda: job.run.read()["status"] == "interrupted")
+    wait_for(lambda: job.run.read().status == "interrupted")
 
 
 def test_two_pools_on_the_same_folders_train_once(tmp_path):
@@ -147,8 +149,8 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     (state,) = go([Job("killed", run)])
     assert (state.status, state.start, state.step) == ("done", 12, 20)
     record = run.read()
-    assert record["data"]["sha256"] == "read with 1 of 1 threads"
-    assert record["machine"]["cores"] >= 1 and record["versions"]["torch"].startswith(torch.__version__[:3])
+    assert record.data.sha256 == "read with 1 of 1 threads"
+    assert record.machine.cores >= 1 and record.versions["torch"].startswith(torch.__version__[:3])
 
     whole = tiny(0.1)
     live = Run(tmp_path / "live")
@@ -161,7 +163,7 @@ def test_a_killed_run_loses_no_more_than_its_interval(tmp_path):
     read_model(again, run.weights)
     assert not run.resume.exists()
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), whole.parameters()))
-    assert record["metrics"] == expected["metrics"] and record["best"] == expected["best"]
+    assert record.metrics == expected["metrics"] and plain(record.best) == expected["best"]
 
 
 def test_a_run_killed_before_its_state_is_removed_is_finished(tmp_path):
@@ -172,7 +174,7 @@ def test_a_run_killed_before_its_state_is_removed_is_finished(tmp_path):
     (state,) = go([Job("killed", run)])
     assert state.status == "done" and run.resume.exists() and run.lines()[-1]["step"] == 20
     run.begin({})
-    assert run.read()["status"] == "done" and not run.resume.exists()
+    assert run.read().status == "done" and not run.resume.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
@@ -180,9 +182,9 @@ def test_a_worker_keeps_the_blocks_that_it_frees():
     """10 blocks of 64 MiB, one after the other, each written to: cleared pages are needed for the first alone."""
     script = """
 import resource, sys
-from zoo.execute.worker import keep_pages
+from zoo.execute.process import keep_freed_pages
 if sys.argv[1] == "yes":
-    keep_pages()
+    keep_freed_pages()
 for _ in range(10):
     bytearray(b"x") * (64 << 20)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
@@ -213,9 +215,9 @@ def test_time_to_go_counts_what_this_process_has_done():
     _, b, c, d = states = states_on_the_way()
     assert (b.eta, c.eta, d.eta) == (6.0, 2.0, None)
     # left: 6 + 2, and for d the mean of 8, 2 + 6 and 2 + 2
-    assert progress.remaining(states, workers=2) == pytest.approx((6 + 2 + 20 / 3) / 2)
-    assert progress.remaining(states[:1], 2) == 0
-    assert [progress.clock(s) for s in (7, 750, 3723)] == ["0:07", "12:30", "1:02:03"]
+    assert progress.estimate_remaining(states, workers=2) == pytest.approx((6 + 2 + 20 / 3) / 2)
+    assert progress.estimate_remaining(states[:1], 2) == 0
+    assert [progress.format_clock(s) for s in (7, 750, 3723)] == ["0:07", "12:30", "1:02:03"]
 
 
 def test_elsewhere_than_in_a_terminal_lines_are_few_and_plain(monkeypatch):

@@ -9,25 +9,33 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support.pools import HERE, go, jobs, once_running, wait_for
+from support.workers import noted
 
 from zoo import SpecError
 from zoo.cli import main
-from zoo.execute.engines.ray import cluster, fits
-from zoo.execute.pool import exit_code
+from zoo.execute.engines import ENGINES, Resources
+from zoo.execute.engines.ray import count_fits, open_cluster
+from zoo.execute.pool import choose_exit_code
 
 ACTING = [str(HERE / "support" / "workers.py")]
 
 
 def test_how_often_a_machine_has_what_is_asked_for():
     machine = {"CPU": 7.0, "GPU": 2.0, "memory": 1e9}
-    assert [fits(machine, {"CPU": n, "GPU": g}) for n, g in [(1, 0), (2, 0), (8, 0), (1, 1), (4, 1)]] == [7, 3, 0, 2, 1]
-    assert fits({"memory": 1.0}, {"CPU": 1, "GPU": 0}) == 0
+    assert [count_fits(machine, Resources(n, g)) for n, g in [(1, 0), (2, 0), (8, 0), (1, 1), (4, 1)]] == [
+        7,
+        3,
+        0,
+        2,
+        1,
+    ]
+    assert count_fits({"memory": 1.0}, Resources(1)) == 0
 
 
 def test_where_ray_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SpecError, match=r"needs Ray: pip install 'transformer-zoo\[ray\]'"), cluster(1):
-        pass
+    with pytest.raises(SpecError, match=r"needs the package 'ray': pip install 'transformer-zoo\[ray\]'"):
+        ENGINES["ray"].open(Resources())
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +56,17 @@ def two(tmp_path_factory):
 @pytest.mark.exhaustive
 def test_runs_on_two_machines(two, tmp_path):
     made = jobs(tmp_path, "done", "raise", "exit", "done", seconds=1.0)
-    with cluster(1, command=ACTING) as (start, slots):
-        assert slots == 2
-        states = go(made, workers=slots, start=start)
-    assert [s.status for s in states] == ["done", "failed", "failed", "done"] and exit_code(states) == 3
+    with open_cluster(Resources(1), command=ACTING) as (start, capacity):
+        assert capacity == 2
+        states = go(made, workers=capacity, start=start)
+    assert [s.status for s in states] == ["done", "failed", "failed", "done"] and choose_exit_code(states) == 3
     assert [s.reason for s in states] == [
         None, "RuntimeError: no luck today", "exited with code 7: out of cheese", None,
     ]  # fmt: skip
-    with pytest.raises(SpecError, match="no machine of the cluster has the 2 cores and 0 GPUs"), cluster(2):
+    with (
+        pytest.raises(SpecError, match="no machine of the cluster has the 2 cores and 0 GPUs"),
+        open_cluster(Resources(2)),
+    ):
         pass
 
 
@@ -69,13 +80,13 @@ def test_a_run_whose_worker_is_killed_is_taken_up_again(two, tmp_path, whose, st
 
     def kill():
         wait_for(job.run.metrics.exists)
-        session = job.run.read()["session"]  # of which the process is the leader
+        session = noted(job.run)["session"]  # of which the process is the leader
         parent = int(Path(f"/proc/{session}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill({"the run's own process": session}.get(whose, parent), signal.SIGKILL)
         once.append(session)
 
     thread = threading.Thread(target=kill)
-    with cluster(1, command=ACTING) as (start, slots):
+    with open_cluster(Resources(1), command=ACTING) as (start, capacity):
         thread.start()
         (state,) = go(made, start=start)
         thread.join()
@@ -88,10 +99,10 @@ def test_a_run_whose_worker_is_killed_is_taken_up_again(two, tmp_path, whose, st
 def test_ctrl_c_reaches_the_cluster(two, tmp_path):
     made = jobs(tmp_path, "wait", "wait", "done")
     once_running(made[:2], signal.SIGINT)
-    with cluster(1, command=ACTING) as (start, slots):
-        states = go(made, workers=slots, start=start)
+    with open_cluster(Resources(1), command=ACTING) as (start, capacity):
+        states = go(made, workers=capacity, start=start)
     assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]
-    assert [job.run.read().get("signals") for job in made] == [1, 1, None] and exit_code(states) == 130
+    assert [noted(job.run).get("signals") for job in made] == [1, 1, None] and choose_exit_code(states) == 130
 
 
 @pytest.mark.exhaustive

@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 from click.testing import CliRunner
 from support.pools import HERE, go, jobs, once_running, wait_for
+from support.workers import noted
 
 from zoo import SpecError
 from zoo.cli import main
-from zoo.execute import stages
-from zoo.execute.engines import slurm
-from zoo.execute.pool import exit_code
+from zoo.execute.engines import ENGINES, Resources, slurm
+from zoo.execute.pool import choose_exit_code
 
 ACTING = [str(HERE / "support" / "workers.py")]
 
@@ -24,18 +24,18 @@ def here(monkeypatch):
     """Jobs on this machine, of which one that is gone without an answer is soon believed to be."""
     submitit = pytest.importorskip("submitit", reason="the package 'submitit' is not installed")
     monkeypatch.setattr(submitit.core.core.Job, "_results_timeout_s", 0)
-    monkeypatch.setattr(slurm, "LOOK", 0.2)
-    return partial(slurm.slurm, 1, where="local")
+    monkeypatch.setattr(slurm, "POLL", 0.2)
+    return partial(slurm.open_slurm, where="local")
 
 
 def test_where_submitit_or_slurm_is_not_installed(monkeypatch):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "submitit", None)
-        with pytest.raises(SpecError, match=r"needs submitit: pip install 'transformer-zoo\[slurm\]'"), slurm.slurm(1):
-            pass
+        with pytest.raises(SpecError, match=r"needs the package 'submitit': pip install 'transformer-zoo\[slurm\]'"):
+            ENGINES["slurm"].open(Resources())
     pytest.importorskip("submitit", reason="the package 'submitit' is not installed")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(SpecError, match="this one has no srun"), slurm.slurm(1):
+    with pytest.raises(SpecError, match="this one has no srun"), slurm.open_slurm(Resources(1)):
         pass
 
 
@@ -60,7 +60,7 @@ def commands(tmp_path, monkeypatch):
 
 def test_what_slurm_is_asked_for(commands, tmp_path):
     (made,) = jobs(tmp_path, "done")
-    with slurm.slurm(3, 2) as (start, slots):
+    with slurm.open_slurm(Resources(3, 2)) as (start, capacity):
         handed = start(made.run)
     script = (tmp_path / "script").read_text()
     for asked in ("cpus-per-task=3", "gpus-per-node=2", "time=1440", f"job-name=zoo-{made.run.id}"):
@@ -74,7 +74,7 @@ def test_what_slurm_is_asked_for(commands, tmp_path):
 
 def test_a_job_that_slurm_does_not_take(commands, tmp_path):
     (commands / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2; exit 1\n")
-    with slurm.slurm(1) as (start, slots):
+    with slurm.open_slurm(Resources(1)) as (start, capacity):
         (state,) = go(jobs(tmp_path, "done"), start=start)
     assert state.status == "failed" and state.reason.startswith("could not be started: ")
     assert "invalid partition" in state.reason
@@ -83,10 +83,10 @@ def test_a_job_that_slurm_does_not_take(commands, tmp_path):
 @pytest.mark.exhaustive
 def test_runs_as_jobs(here, tmp_path):
     made = jobs(tmp_path, "done", "raise", "exit", "done", seconds=1.0)
-    with here(command=ACTING) as (start, slots):
-        assert slots == slurm.QUEUED
+    with here(Resources(), command=ACTING) as (start, capacity):
+        assert capacity == slurm.QUEUED
         states = go(made, workers=2, start=start)
-    assert [s.status for s in states] == ["done", "failed", "failed", "done"] and exit_code(states) == 3
+    assert [s.status for s in states] == ["done", "failed", "failed", "done"] and choose_exit_code(states) == 3
     assert [s.reason for s in states] == [
         None, "RuntimeError: no luck today", "exited with code 7: out of cheese", None,
     ]  # fmt: skip
@@ -101,14 +101,14 @@ def test_a_run_whose_job_is_killed_is_taken_up_again(here, tmp_path, whose):
 
     def kill():
         wait_for(job.run.metrics.exists)
-        session = job.run.read()["session"]  # of which the process is the leader
+        session = noted(job.run)["session"]  # of which the process is the leader
         with open(f"/proc/{session}/stat") as stat:
             parent = int(stat.read().rpartition(")")[2].split()[1])
         os.kill(session if whose == "the run's own process" else parent, signal.SIGKILL)
         once.append(session)
 
     thread = threading.Thread(target=kill)
-    with here(command=ACTING) as (start, slots):
+    with here(Resources(), command=ACTING) as (start, capacity):
         thread.start()
         (state,) = go(made, start=start)
         thread.join()
@@ -120,7 +120,7 @@ def test_a_run_whose_job_is_killed_is_taken_up_again(here, tmp_path, whose):
 @pytest.mark.exhaustive
 def test_a_run_that_dies_every_time_fails(here, tmp_path):
     made = jobs(tmp_path, "die")
-    with here(command=ACTING) as (start, slots):
+    with here(Resources(), command=ACTING) as (start, capacity):
         (state,) = go(made, start=start)
     assert (state.status, state.reason) == ("failed", "killed by SIGKILL, perhaps for lack of memory")
     assert sum(line["kind"] == "start" for line in made[0].run.lines()) in (0, slurm.RETRIES + 1)
@@ -130,17 +130,15 @@ def test_a_run_that_dies_every_time_fails(here, tmp_path):
 def test_ctrl_c_reaches_the_jobs(here, tmp_path):
     made = jobs(tmp_path, "wait", "wait", "done")
     once_running(made[:2], signal.SIGINT)
-    with here(command=ACTING) as (start, slots):
+    with here(Resources(), command=ACTING) as (start, capacity):
         states = go(made, workers=2, start=start)
     assert [s.status for s in states] == ["interrupted", "interrupted", "not run"]
-    assert [job.run.read().get("signals") for job in made] == [1, 1, None] and exit_code(states) == 130
+    assert [noted(job.run).get("signals") for job in made] == [1, 1, None] and choose_exit_code(states) == 130
 
 
 @pytest.mark.exhaustive
 def test_the_command_hands_runs_in(here, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        stages.ENGINES, "slurm", lambda comparison: slurm.slurm(*stages.needs(comparison), where="local")
-    )
+    monkeypatch.setattr(slurm, "open_slurm", here)
     file = tmp_path / "a.yaml"
     file.write_text("""
 comparisons:

@@ -26,7 +26,7 @@ def jobs(out, *acts, **more):
 
 
 def go(made, workers=2, **given):
-    return run_all(made, workers=workers, **{"start": partial(pool.local, command=COMMAND), **given})
+    return run_all(made, workers=workers, **{"start": partial(pool.start_locally, command=COMMAND), **given})
 
 
 def once_running(made, *signals):

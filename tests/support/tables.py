@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from pathlib import Path
 
 from rich.console import Console
 
 from zoo import reporting
+from zoo.files import dumps
 from zoo.reporting import Table
 
 BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
@@ -52,12 +52,12 @@ def folder(out: Path, rows, name="sweep", cells=(), first=0, **document):
             record, curve = given or ({}, ())
             entry["runs"].append({"seed": record.get("seed", seed), "id": id})
             if given:
-                write(out / id / "run.json", json.dumps(record | {"id": id}))
-                write(out / id / "metrics.jsonl", "".join(json.dumps(point) + "\n" for point in curve))
+                write(out / id / "run.json", dumps(record | {"id": id}))
+                write(out / id / "metrics.jsonl", "".join(dumps(point) + "\n" for point in curve))
         entries.append(entry)
     base = {"format": 1, "name": name, "file": "zoo.yaml", "task": "language-modeling", "metric": BPB,
             "select": "best dev", "baseline": None, "rows": entries}  # fmt: skip
-    write(out / name / "comparison.json", json.dumps(base | document))
+    write(out / name / "comparison.json", dumps(base | document))
 
 
 def write(path: Path, text: str):

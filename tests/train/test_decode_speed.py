@@ -17,8 +17,8 @@ from support.tables import markdown_rows, run, table
 from support.tasks import VOCAB, Counting, settings, tiny
 from torch import nn
 
-from zoo import build, reporting
-from zoo.execute import worker
+from zoo import build, record, reporting
+from zoo.execute import perform
 from zoo.parts import Shape
 from zoo.parts.generate import generate
 from zoo.reporting.judging.claims import found
@@ -135,7 +135,7 @@ def test_a_request_to_stop_ends_it():
 @pytest.fixture
 def go(tmp_path, monkeypatch):
     """Do a run as a process of its own would, and return its folder."""
-    monkeypatch.setattr(worker, "prepare", lambda record: 1)
+    monkeypatch.setattr(perform, "set_up_process", lambda threads: None)
 
     def go(name, model=None, stop=lambda: False, processes=1, **changes):
         run = Run(tmp_path / name)
@@ -144,7 +144,7 @@ def go(tmp_path, monkeypatch):
         made = SimpleNamespace(
             task=Counting(), model=model or build({}, shape=shape), settings=settings(**changes), reference=None
         )
-        worker.perform(run, stop, lambda record: made)
+        perform.perform_run(run, stop, lambda record: made)
         return run
 
     return go
@@ -152,14 +152,14 @@ def go(tmp_path, monkeypatch):
 
 def test_it_stands_in_the_record_and_changes_nothing_else(go, monkeypatch):
     timed, state = go("timed"), torch.get_rng_state()
-    monkeypatch.setattr(worker, "time_writing", lambda *given: None)
+    monkeypatch.setattr(perform, "time_decoding", lambda *given: None)
     plain = go("plain")
     assert torch.equal(torch.get_rng_state(), state)
     assert timed.weights.read_bytes() == plain.weights.read_bytes()
     with_it, without = timed.read(), plain.read()
-    assert with_it["decode"]["tokens_per_second"] > 0 and without["decode"] is None
-    assert with_it["metrics"] == without["metrics"] and with_it["best"] == without["best"]
-    assert with_it["status"] == without["status"] == "done" and with_it.keys() == without.keys()
+    assert with_it.decode.tokens_per_second > 0 and without.decode is None
+    assert with_it.metrics == without.metrics and with_it.best == without.best
+    assert with_it.status == without.status == "done" and record.plain(with_it).keys() == record.plain(without).keys()
 
 
 def test_the_result_is_recorded_before_and_outlives_a_failure(go, tmp_path, monkeypatch, capsys):
@@ -172,8 +172,8 @@ def test_the_result_is_recorded_before_and_outlives_a_failure(go, tmp_path, monk
 
     monkeypatch.setattr(decode_speed, "decode", fails)
     after = go("run").read()
-    assert seen == [after] and after["status"] == "done" and after["decode"] is None
-    assert after["metrics"]["test"]["loss"] > 0 and "no room for the cache" in capsys.readouterr().err
+    assert seen == [after] and after.status == "done" and after.decode is None
+    assert after.metrics["test"]["loss"] > 0 and "no room for the cache" in capsys.readouterr().err
 
 
 def test_a_compiled_model_is_timed_as_it_is(go, monkeypatch):
@@ -188,7 +188,7 @@ def test_a_compiled_model_is_timed_as_it_is(go, monkeypatch):
     monkeypatch.setattr(decode_speed, "generate", lambda *a, **k: before.append(len(compiled)) or generate(*a, **k))
     torch._dynamo.reset()
     found = go("run", compile=True, steps=2, eval_every=2).read()
-    assert found["decode"]["tokens_per_second"] > 0 and before[0] == len(compiled) > 0
+    assert found.decode.tokens_per_second > 0 and before[0] == len(compiled) > 0
 
 
 @pytest.mark.parametrize("status, given", [
@@ -197,7 +197,7 @@ def test_a_compiled_model_is_timed_as_it_is(go, monkeypatch):
 ], ids=["diverged", "interrupted", "no such method", "in several processes"])  # fmt: skip
 def test_none_is_taken_of(go, status, given):
     found = go("run", **given).read()
-    assert found["status"] == status and found["decode"] is None
+    assert found.status == status and found.decode is None
 
 
 # in a report

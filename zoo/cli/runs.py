@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from zoo.execute.engines import ENGINES
 from zoo.execute.shard import Shard
 
 from .documents import FILE, SETS, chosen, opened
@@ -16,6 +17,7 @@ SHAPE = click.option("--shape", help="Short for --set shape=…: a name, or '{sc
 WORKERS = click.option(
     "--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU."
 )
+PLACES = ", ".join(f"{engine.name} ({engine.summary})" for engine in ENGINES.values())
 ALLOW = click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
 
 
@@ -54,14 +56,15 @@ def plan(
 ) -> None:  # fmt: skip
     """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
     from zoo.compare.prepared import Prepared
+    from zoo.execute.engines.local import choose_capacity
     from zoo.execute.estimate import table
     from zoo.execute.match_seconds import paced
-    from zoo.execute.stages import at_once
+    from zoo.execute.stages import count_resources
 
     library = opened(file, name, (*sets, *short({"shape": shape})))
     prepared = Prepared(library)
     comparison = chosen(library, name, prepared)
-    workers = workers or at_once(comparison)
+    workers = workers or choose_capacity(count_resources(comparison))
     comparison = paced(comparison, prepared, out, workers, why_not="--no-time" if no_time else "", say=told)
     click.echo(table(comparison, prepared, out, workers, not no_time))
 
@@ -76,7 +79,7 @@ def plan(
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
 @click.option("--nproc", type=click.IntRange(min=1), help="Short for --set train.processes=…: these share each run.")
 @WORKERS
-@click.option("--on", type=click.Choice(["local", "ray", "slurm"]), default="local", help="This machine, or a cluster.")
+@click.option("--on", type=click.Choice(list(ENGINES)), default="local", help=f"Where runs take place: {PLACES}.")
 @click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
 @ALLOW
 @click.pass_context
@@ -88,17 +91,18 @@ def run(
     """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
     from zoo.compare.prepared import Prepared
     from zoo.execute.match_seconds import paced
-    from zoo.execute.pool import STOPPED, exit_code, run_all
+    from zoo.execute.pool import STOPPED, choose_exit_code, run_all
     from zoo.execute.progress import display
-    from zoo.execute.stages import ENGINES, stages, starts
+    from zoo.execute.stages import count_resources, stages, starts
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
+    ENGINES[on].check()
     library = opened(file, name, (*sets, *short(settings)))
     prepared = Prepared(library)
     comparison = chosen(library, name, prepared)
     states = []
-    with ENGINES[on](comparison) as (start, slots):
-        workers = workers or slots
+    with ENGINES[on].open(count_resources(comparison)) as (start, capacity):
+        workers = workers or capacity
         comparison = paced(comparison, prepared, out, workers, why_not=elsewhere(on, shard), say=told)
         for jobs in stages(comparison, prepared, out, str(file), shard):
             for line in starts(jobs):
@@ -106,7 +110,7 @@ def run(
             if jobs:
                 with display(workers) as show:
                     states += run_all(jobs, workers=workers, progress=show, start=start)
-            if exit_code(states) == STOPPED and states:
+            if choose_exit_code(states) == STOPPED and states:
                 break
     if not states:
         click.echo(f"shard {shard} holds no run: there are fewer runs than shards", err=True)
@@ -115,7 +119,7 @@ def run(
     for job in (state.job for state in states if state.status == "failed"):
         if job.run.error.exists():
             click.echo(f"traceback of {job.name}: {job.run.error}")
-    code = exit_code(states)
+    code = choose_exit_code(states)
     if code == STOPPED:
         click.echo("stopped; the same command goes on from here", err=True)
     ctx.exit(0 if code == 3 and allow_failures and states else code)
@@ -141,11 +145,11 @@ def merge(ctx: click.Context, out: Path, folders: tuple[Path, ...], allow_failur
     """Gather the runs of DIRs, such as the shards of several machines, in OUT; then print the table and write the
     report. Exit with 3 if a run failed or is missing.
     """
-    from zoo.execute.merge import merge, missing
+    from zoo.execute.merge import find_missing, merge
 
     documents = merge(out, folders)
     reported(out, list(documents))
-    lacking = missing(out, documents)
+    lacking = find_missing(out, documents)
     for line in lacking:
         click.echo(line, err=True)
     ctx.exit(3 if lacking and not allow_failures else 0)

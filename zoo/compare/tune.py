@@ -107,12 +107,12 @@ def read_outcome(trial: Trial, metric: str, prepared: Prepared, out: Path) -> di
     """How a trial ended: its mean on dev if every seed of it has one, else why not; without a status while one runs."""
     ids = [prepared.id(run) for run in trial.runs]
     records = [Run(out / id).read() for id in ids]
-    scores = [((record.get("best") or {}).get("dev") or {}).get(metric) for record in records]
-    lost = next((record for record in records if record.get("status") != "done"), None)
-    if any(record.get("status") not in ENDED for record in records):
+    scores = [record.best.dev.get(metric) if record.best and record.best.dev else None for record in records]
+    lost = next((record for record in records if record.status != "done"), None)
+    if any(record.status not in ENDED for record in records):
         status = reason = None
     elif lost:
-        status, reason = lost["status"], lost.get("reason")
+        status, reason = lost.status, lost.reason
     else:
         status, reason = ("diverged", f"no finite {metric} on dev") if None in scores else ("done", None)
     return {

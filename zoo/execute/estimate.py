@@ -16,7 +16,7 @@ from zoo.compare.halving import count_rounds
 from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
 from zoo.model.cost import scale_to_step
-from zoo.runs import FINISHED, Run, machine
+from zoo.runs import Run, machine
 from zoo.train.loop import bind_settings, n_steps
 
 from .stages import Made, foresee
@@ -177,9 +177,8 @@ def finished(out: Path, ids: Iterable[str]) -> dict[str, float | None]:
     found = {}
     for id in ids:
         record = Run(out / id).read()
-        if record.get("status") in FINISHED:
-            done = record["status"] == "done"
-            found[id] = (record.get("train") or {}).get("seconds") if done else None
+        if record.finished:
+            found[id] = record.train.seconds if record.train and record.status == "done" else None
     return found
 
 

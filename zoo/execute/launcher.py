@@ -10,9 +10,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from zoo.record import RunRecord
 from zoo.runs import Run
 
-from .worker import Stop, one_line, perform, prepare
+from .perform import perform_run
+from .process import StopRequest, set_up_process, summarise_error
 
 PATIENCE = 600
 """Seconds that processes get to save when they are asked to end."""
@@ -23,7 +25,7 @@ class Watched(Run):
 
     tokenizer = Path(os.devnull)
 
-    def update(self, **parts: Any) -> dict[str, Any]:
+    def update(self, **parts: Any) -> RunRecord:
         return self.read()
 
     def log(self, line: Any) -> None:
@@ -33,12 +35,12 @@ class Watched(Run):
         pass
 
 
-def spread(run: Run, processes: int) -> None:
+def launch_processes(run: Run, processes: int) -> None:
     """Start so many processes on a run and wait for them.
 
     The first process records the result, under the lock that this one holds; if one fails, all end.
     """
-    prepare(run.update(status="running", reason=None))
+    set_up_process(run.update(status="running", reason=None).threads)
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -49,34 +51,34 @@ def spread(run: Run, processes: int) -> None:
             run_id=run.id, max_restarts=0, logs_specs=DefaultLogsSpecs(log_dir=logs), shutdown_timeout=PATIENCE,
         )  # fmt: skip
         try:
-            elastic_launch(config, rank)(str(run.folder))
+            elastic_launch(config, run_rank)(str(run.folder))
         except ChildFailedError as error:
-            run.update(status="failed", reason=reason(run, error.failures))
+            run.update(status="failed", reason=explain_failure(run, error.failures))
         except SignalException:
-            if run.read()["status"] == "running":
+            if run.read().status == "running":
                 run.update(status="interrupted", reason="stopped")
 
 
-def reason(run: Run, failures: dict[int, Any]) -> str:
+def explain_failure(run: Run, failures: dict[int, Any]) -> str:
     """Why the processes ended: one that was killed could not say so, and of the others the first to fail has."""
     for number, failure in failures.items():
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             hint = ", perhaps for lack of memory" if failure.exitcode == -signal.SIGKILL else ""
             return f"killed by {signal.Signals(-failure.exitcode).name}{hint}: process {number} of {len(failures)}"
-    said = run.error.read_text("utf-8").strip().splitlines() if run.error.exists() else []
-    return said[-1] if said else f"process {min(failures)} exited with code {failures[min(failures)].exitcode}"
+    lines = run.error.read_text("utf-8").strip().splitlines() if run.error.exists() else []
+    return lines[-1] if lines else f"process {min(failures)} exited with code {failures[min(failures)].exitcode}"
 
 
-def rank(folder: str) -> None:
-    """One of the processes: what it is told by the launcher stands in the environment."""
-    stop, run = Stop(), Run(Path(folder))
+def run_rank(folder: str) -> None:
+    """Be one of the processes: what the launcher says to it stands in the environment."""
+    stop, run = StopRequest(), Run(Path(folder))
     number = int(os.environ["RANK"])
     own = run if number == 0 else Watched(run.folder)
 
-    def stopping() -> bool:
+    def is_stopping() -> bool:
         if os.getppid() != stop.parent:
             os._exit(1)  # who held the lock of the folder is gone: write nothing more
-        return stop.asked
+        return stop.received
 
     try:
         import torch.distributed as dist
@@ -84,22 +86,22 @@ def rank(folder: str) -> None:
         from zoo.train.loop import device
         from zoo.train.parallel import STRATEGIES
 
-        train = run.read()["spec"]["train"]
+        train = run.read().spec["train"]
         kind = device(train["device"]).type
         dist.init_process_group("nccl" if kind == "cuda" else "gloo")
-        perform(own, stopping, strategy=STRATEGIES[train["parallel"]]())
+        perform_run(own, is_stopping, strategy=STRATEGIES[train["parallel"]]())
         dist.destroy_process_group()
     except BaseException as error:
-        complain(run, number, error)
+        record_failure(run, number, error)
         sys.exit(1)
-    if stop.asked:
+    if stop.received:
         os._exit(0)  # a launcher that is ending takes no results, and whoever has one would wait for it
 
 
-def complain(run: Run, number: int, error: BaseException) -> None:
+def record_failure(run: Run, number: int, error: BaseException) -> None:
     """Leave the traceback and the reason, unless another process has failed before: its end is why others fail."""
     try:
         with run.error.open("x", encoding="utf-8") as file:
-            file.write(f"{traceback.format_exc()}\nprocess {number}: {one_line(error)}\n")
+            file.write(f"{traceback.format_exc()}\nprocess {number}: {summarise_error(error)}\n")
     except FileExistsError:
         traceback.print_exc()

@@ -6,21 +6,31 @@ timing would give other steps and so other runs; therefore only what is not kept
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from zoo import record
 from zoo.compare.comparison import Comparison, Row
 from zoo.compare.match_budget import match_rows
 from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
 from zoo.declare.library import Library
 from zoo.faults import SpecError
-from zoo.runs import SPEEDS, Run, machine, write_json
+from zoo.record import (
+    FORMAT,
+    SPEEDS,
+    Clocked,
+    Plugins,
+    RowSpeed,
+    RunRecord,
+    SpeedSet,
+    SpeedsRecord,
+    Unreadable,
+)  # fmt: skip
+from zoo.runs import Run, machine
 from zoo.train.loop import device
 
 from .stages import folder
@@ -28,7 +38,7 @@ from .step_timer import timed
 
 WHAT = "seconds"
 
-Timer = Callable[[Sequence[Mapping[str, Any]], int], list[float]]
+Timer = Callable[[Sequence[RunRecord], int], list[float]]
 """As `zoo.execute.step_timer.timed`."""
 
 
@@ -49,13 +59,13 @@ def paced(
     rows = {key(row.first, prepared): row for row in (*base, *comparison.rows)}
     path = folder(out, comparison.name) / SPEEDS
     with Run(path.parent).lock(wait=lambda: True):
-        sets = kept(path)
+        sets = read_sets(path)
         if why_not:
-            held = handed(path, sets, rows, why_not)
+            used, others = select_set(path, sets, rows, why_not)
         else:
-            held = here(path, sets, rows, workers, prepared.library, say, timer or timed)
-        write_json(path, {"format": 1, "sets": [held, *(each for each in sets if each is not held)]})
-    return match_rows(comparison, prepared, lambda run, *_: held["rows"][key(run, prepared)]["seconds"])
+            used, others = time_rows(path, sets, rows, workers, prepared.library, say, timer or timed)
+        record.write(path, SpeedsRecord(format=FORMAT, sets=(used, *others)))
+    return match_rows(comparison, prepared, lambda run, *_: used.rows[key(run, prepared)].seconds)
 
 
 def refuse(comparison: Comparison) -> None:
@@ -79,56 +89,68 @@ def key(run: TrainedRun, prepared: Prepared) -> str:
     return prepared.id(replace(run, seed=0, train=run.train.of_one_step()))
 
 
-def kept(path: Path) -> list[dict[str, Any]]:
+def read_sets(path: Path) -> tuple[SpeedSet, ...]:
     """What was timed on every machine, the set in use first."""
     try:
-        return json.loads(path.read_text("utf-8"))["sets"] if path.exists() else []
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise SpecError(f"{path} cannot be read: {error}; without it, steps are timed anew") from error
+        return record.read(path, SpeedsRecord).sets if path.exists() else ()
+    except Unreadable as error:
+        raise SpecError(f"{error}; without it, steps are timed anew") from error
 
 
-def handed(path: Path, sets: Sequence[dict], rows: Mapping[str, Row], why_not: str) -> dict[str, Any]:
-    """The first set that has all rows, whichever machine timed it. Raises `SpecError`."""
-    held = next((each for each in sets if set(rows) <= set(each["rows"])), None)
-    if held is None:
+def select_set(
+    path: Path, sets: Sequence[SpeedSet], rows: Mapping[str, Row], why_not: str
+) -> tuple[SpeedSet, list[SpeedSet]]:
+    """The first set that has all rows, whichever machine timed it, and the others. Raises `SpecError`."""
+    used = next((each for each in sets if set(rows) <= set(each.rows)), None)
+    if used is None:
         text = f"match: {WHAT}: {why_not}, and {path} does not hold the times of these rows"
         raise SpecError(f"{text}; 'zoo plan' on one machine writes that file, to be put there on every one")
-    return held
+    return used, [each for each in sets if each is not used]
 
 
-def here(
-    path: Path, sets: Sequence[dict], rows: Mapping[str, Row], workers: int, library: Library,
+def time_rows(
+    path: Path, sets: Sequence[SpeedSet], rows: Mapping[str, Row], workers: int, library: Library,
     say: Callable[[str], None], timer: Timer,
-) -> dict[str, Any]:  # fmt: skip
-    """The set of this machine and so many runs side by side, with what it lacked timed now. One that was merged says
-    neither, and is of every machine.
+) -> tuple[SpeedSet, list[SpeedSet]]:  # fmt: skip
+    """The set of this machine and so many runs side by side, with what it lacked timed now; and the other sets. A set
+    that was merged names neither machine nor workers, and is of every machine.
 
-    New rows are timed beside one that is kept, and stand to it as they did then.
+    New rows are timed beside one that was timed before, and stand to it as they did then.
     """
-    mine = {"machine": place(row.first for row in rows.values()), "workers": workers}
-    held = next((each for each in sets if all(each[name] in (None, value) for name, value in mine.items())), None)
-    if held is None and sets:
-        say(f"{path} is of {spelled(sets[0])}; this is {spelled(mine)}: steps are timed anew, and the runs are others")
-    held = held or {**mine, "rows": {}}
-    old = [id for id in rows if id in held["rows"]][:1]
-    new = [id for id in rows if id not in held["rows"]]
+    mine = SpeedSet(machine=describe_machine(row.first for row in rows.values()), workers=workers, rows={})
+    used = next((each for each in sets if is_of(each, mine)), None)
+    others = [each for each in sets if each is not used]
+    if used is None and sets:
+        text = f"{path} is of {spell_set(sets[0])}; this is {spell_set(mine)}"
+        say(f"{text}: steps are timed anew, and the runs are others")
+    used = used or mine
+    old = [id for id in rows if id in used.rows][:1]
+    new = [id for id in rows if id not in used.rows]
     if new:
-        asked = [*old, *new]
-        say(f"timing training steps: {len(asked)} rows by turns, {workers} at once")
-        records = [{"spec": rows[id].first.plain(), "plugins": library.wishes()} for id in asked]
-        found = dict(zip(asked, timer(records, workers), strict=True))
-        scale = held["rows"][old[0]]["seconds"] / found[old[0]] if old else 1.0
-        held["rows"] |= {id: {"name": rows[id].name, "seconds": scale * found[id]} for id in new}
-    return held
+        ids = [*old, *new]
+        say(f"timing training steps: {len(ids)} rows by turns, {workers} at once")
+        plugins = Plugins(**library.wishes())
+        records = [RunRecord(format=FORMAT, id=id, spec=rows[id].first.plain(), plugins=plugins) for id in ids]
+        seconds = dict(zip(ids, timer(records, workers), strict=True))
+        scale = used.rows[old[0]].seconds / seconds[old[0]] if old else 1.0
+        added = {id: RowSpeed(name=rows[id].name, seconds=scale * seconds[id]) for id in new}
+        used = replace(used, rows={**used.rows, **added})
+    return used, others
 
 
-def place(runs: Iterable[TrainedRun]) -> dict[str, Any]:
+def is_of(timed: SpeedSet, mine: SpeedSet) -> bool:
+    """Whether a set was timed on such a machine, with as many runs side by side."""
+    return timed.machine in (None, mine.machine) and timed.workers in (None, mine.workers)
+
+
+def describe_machine(runs: Iterable[TrainedRun]) -> Clocked:
     """What decides how fast this machine is."""
     devices = {device(run.train.device) for run in runs}
     names = sorted(torch.cuda.get_device_name(each) if each.type == "cuda" else each.type for each in devices)
-    return {key: machine()[key] for key in ("processor", "cores")} | {"devices": names}
+    here = machine()
+    return Clocked(processor=here["processor"], cores=here["cores"], devices=tuple(names))
 
 
-def spelled(held: Mapping[str, Any]) -> str:
-    found = held["machine"] or {}
-    return f"{found.get('processor')}, {found.get('cores')} cores, {held['workers']} at once"
+def spell_set(timed: SpeedSet) -> str:
+    found = timed.machine or Clocked()
+    return f"{found.processor}, {found.cores} cores, {timed.workers} at once"

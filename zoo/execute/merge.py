@@ -5,20 +5,35 @@ A finished run is never written over, and where two machines finished the same r
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
+from zoo import files
 from zoo.faults import Fault, SpecError
-from zoo.runs import FINISHED, SPEEDS, Run, replace, write_json
+from zoo.record import (
+    COMPARISON,
+    RUN,
+    SPEEDS,
+    ComparisonRecord,
+    RowRecord,
+    RunRecord,
+    Seeded,
+    SpeedsRecord,
+    Unreadable,
+    read,
+    read_comparison,
+    write,
+)  # fmt: skip
+from zoo.runs import Run
 
 RESULT = ("spec", "seed", "status", "best", "metrics")
 """What two machines must agree on; times and memory are their own."""
 
 
-def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
+def merge(out: Path, sources: Sequence[Path]) -> dict[str, ComparisonRecord]:
     """Bring the runs of `sources` into `out`, and return the records of their comparisons by name.
 
     Of a run that none has finished, the one that came farthest is taken, so that it can go on. Raises `SpecError`,
@@ -27,92 +42,93 @@ def merge(out: Path, sources: Sequence[Path]) -> dict[str, dict[str, Any]]:
     """
     sources = [source for source in sources if source.resolve() != out.resolve()]
     faults: list[Fault] = []
-    documents = agreed(sources, faults)
-    best: dict[str, Run] = {}
+    documents = collect_comparisons(sources, faults)
+    speeds = {name: find_speeds([source / name for source in sources], faults) for name in documents}
+    best: dict[str, tuple[Run, RunRecord]] = {}
     for place in (out, *sources):
-        for run in runs(place, faults):
-            known = best.setdefault(run.id, run)
-            if (differs := disagreement(known, run)) is not None:
-                faults.append(Fault(f"{known.folder} and {run.folder} are the same run and differ in {differs}"))
-            best[run.id] = max(known, run, key=progress)  # the first of equals: what lies in `out` stays
+        for run, record in collect_runs(place, faults):
+            other, held = best.setdefault(run.id, (run, record))
+            if (differs := find_disagreement(held, record)) is not None:
+                faults.append(Fault(f"{other.folder} and {run.folder} are the same run and differ in {differs}"))
+            if measure_progress(run, record) > measure_progress(other, held):  # of equals, what lies in `out` stays
+                best[run.id] = run, record
     if faults:
         raise SpecError(faults)
-    for run in best.values():
+    for run, _ in best.values():
         if run.folder.parent != out:
-            take(run, Run(out / run.id))
-    for name, document in documents.items():
+            copy_run(run, Run(out / run.id))
+    for name, (_, document) in documents.items():
         (out / name).mkdir(parents=True, exist_ok=True)
-        write_json(out / name / "comparison.json", document)
-        carry_speeds(out / name, [source / name for source in sources])
-    return documents
+        write(out / name / COMPARISON, document)
+        if found := speeds[name]:
+            write(out / name / SPEEDS, found)
+    return {name: document for name, (_, document) in documents.items()}
 
 
-def carry_speeds(target: Path, sources: Sequence[Path]) -> None:
-    """Keep the times of steps by which the shards were planned, as those of any machine, so that runs stay what they
-    are when they are taken up from here.
+def find_speeds(folders: Sequence[Path], faults: list[Fault]) -> SpeedsRecord | None:
+    """The times of steps by which the shards were planned, as those of any machine, so that runs stay what they are
+    when they are taken up from here.
     """
-    if path := next((path for source in sources if (path := source / SPEEDS).exists()), None):
-        first, *_ = json.loads(path.read_text("utf-8"))["sets"]
-        write_json(target / SPEEDS, {"format": 1, "sets": [{**first, "machine": None, "workers": None}]})
+    path = next((path for folder in folders if (path := folder / SPEEDS).exists()), None)
+    try:
+        found = read(path, SpeedsRecord) if path else None
+    except Unreadable as error:
+        faults += error.faults
+        return None
+    return found and replace(found, sets=tuple(replace(held, machine=None, workers=None) for held in found.sets[:1]))
 
 
-def agreed(places: Sequence[Path], faults: list[Fault]) -> dict[str, dict[str, Any]]:
-    """The comparisons of all folders by name."""
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+def collect_comparisons(places: Sequence[Path], faults: list[Fault]) -> dict[str, tuple[Path, ComparisonRecord]]:
+    """The comparisons of all folders by name, and where the first of each lies."""
+    found: dict[str, tuple[Path, ComparisonRecord]] = {}
     for place in places:
-        paths = sorted(place.glob("*/comparison.json"))
+        paths = sorted(place.glob(f"*/{COMPARISON}"))
         if not paths:
             faults.append(Fault(f"{place} holds no comparison; it should be a folder that 'zoo run --out' has filled"))
         for path in paths:
-            if (document := read(path, faults)) is not None:
-                first, known = found.setdefault(path.parent.name, (path, document))
-                if asked(known) != asked(document):
-                    faults.append(Fault(f"{first} and {path} are of one name, and not the same comparison"))
-    return {name: document for name, (_, document) in found.items()}
+            try:
+                document = read_comparison(path.parent)
+            except Unreadable as error:
+                faults += error.faults
+                continue
+            first, known = found.setdefault(document.name, (path, document))
+            if strip_machine(known) != strip_machine(document):
+                faults.append(Fault(f"{first} and {path} are of one name, and not the same comparison"))
+    return found
 
 
-def asked(document: dict[str, Any]) -> dict[str, Any]:
+def strip_machine(document: ComparisonRecord) -> ComparisonRecord:
     """A comparison without its file's path, the `--set`s that led to it, and what a machine knows of its trials and
     rounds.
     """
-    rows = [{**row, "tuning": None, "halving": None} for row in document.get("rows", [])]
-    return {**document, "file": None, "sets": None, "rows": rows}
+    rows = tuple(replace(row, tuning=None, halving=None) for row in document.rows)
+    return replace(document, file=None, sets=None, rows=rows)
 
 
-def runs(place: Path, faults: list[Fault]) -> Iterator[Run]:
-    """The runs of a folder whose record can be read."""
-    for path in sorted(place.glob("*/run.json")):
-        if read(path, faults) is not None:
-            yield Run(path.parent)
+def collect_runs(place: Path, faults: list[Fault]) -> Iterator[tuple[Run, RunRecord]]:
+    """The runs of a folder whose record can be read, with the record."""
+    for path in sorted(place.glob(f"*/{RUN}")):
+        run = Run(path.parent)
+        try:
+            yield run, run.read()
+        except Unreadable as error:
+            faults += error.faults
 
 
-def read(path: Path, faults: list[Fault]) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-        if isinstance(found, dict):
-            return found
-        error = f"it holds no object, but {type(found).__name__}"
-    except (ValueError, OSError) as caught:
-        error = caught
-    faults.append(Fault(f"{path} cannot be read: {error}"))
-    return None
-
-
-def disagreement(one: Run, other: Run) -> str | None:
+def find_disagreement(one: RunRecord, other: RunRecord) -> str | None:
     """In what two finished runs differ: a part of their records, or None."""
     if not (one.finished and other.finished):
         return None
-    records = one.read(), other.read()
-    return next((f"'{part}'" for part in RESULT if records[0].get(part) != records[1].get(part)), None)
+    return next((f"'{part}'" for part in RESULT if getattr(one, part) != getattr(other, part)), None)
 
 
-def progress(run: Run) -> tuple[bool, int, bool]:
-    """A greater one for a run that is farther: finished, then by its step, then tried rather than not."""
-    step = max((line.get("step", 0) for line in run.lines()), default=0)
-    return run.finished, step if run.resume.exists() else 0, run.read().get("status") != "not run"
+def measure_progress(run: Run, record: RunRecord) -> tuple[bool, int, bool]:
+    """A greater one for a run that is farther: finished, then by its step, then started rather than not."""
+    step = max((line["step"] for line in run.lines()), default=0)
+    return record.finished, step if run.resume.exists() else 0, record.status != "not run"
 
 
-def take(source: Run, target: Run) -> None:
+def copy_run(source: Run, target: Run) -> None:
     """Copy a run, its record last: until then the target is what it was, but must begin anew.
 
     Raises `SpecError` if the target is in training.
@@ -123,21 +139,27 @@ def take(source: Run, target: Run) -> None:
         if target.finished:
             return  # since we looked
         target.resume.unlink(missing_ok=True)
-        files = [path for path in source.folder.glob("[!.]*") if path.is_file() and path.name != "lock"]
-        for path in sorted(files, key=lambda path: path == source.record):
-            replace(target.folder / path.name, lambda temporary, path=path: shutil.copyfile(path, temporary))
+        paths = [path for path in source.folder.glob("[!.]*") if path.is_file() and path.name != "lock"]
+        for path in sorted(paths, key=lambda path: path == source.record):
+            files.replace(target.folder / path.name, partial(shutil.copyfile, path))
 
 
-def missing(out: Path, documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def find_missing(out: Path, documents: Mapping[str, ComparisonRecord]) -> list[str]:
     """The runs that a comparison asks for and that nobody has finished, as `NAME: ROW · SEED is failed`."""
     found = []
     for name, document in documents.items():
-        for row in document["rows"]:
-            before = [*(row.get("tuning") or {}).get("trials", ()), *(row.get("halving") or {}).get("rounds", ())]
-            runs = (*row["runs"], *(run for tried in before for run in tried["runs"]))
-            status = {run["id"]: Run(out / run["id"]).read().get("status", "not run") for run in runs}
-            lacking = [run for run in runs if status[run["id"]] not in FINISHED]
-            found += [f"{name}: {row['name']} · {run['seed']} is {status[run['id']]}" for run in lacking]
-            if before and not lacking and any(tried.get("status") is None for tried in before):
-                found.append(f"{name}: what {row['name']} becomes, 'zoo run' with --out {out} finds out")
+        for row in document.rows:
+            before = list_rounds(row)
+            runs: tuple[Seeded, ...] = (*row.runs, *(run for each in before for run in each[1]))
+            records = {run.id: Run(out / run.id).read() for run in runs}
+            lacking = [run for run in runs if not records[run.id].finished]
+            found += [f"{name}: {row.name} · {run.seed} is {records[run.id].status}" for run in lacking]
+            if before and not lacking and any(status is None for status, _ in before):
+                found.append(f"{name}: what {row.name} becomes, 'zoo run' with --out {out} finds out")
     return found
+
+
+def list_rounds(row: RowRecord) -> list[tuple[str | None, tuple[Seeded, ...]]]:
+    """The trials and the rounds of halving that come before the runs of a row: how each ended, and its runs."""
+    trials = [(each.status, each.runs) for each in (row.tuning.trials if row.tuning else ())]
+    return trials + [(each.status, each.runs) for each in (row.halving.rounds if row.halving else ())]

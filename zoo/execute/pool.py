@@ -14,7 +14,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Protocol
 
-from zoo.runs import Run, parse
+from zoo.files import parse_line
+from zoo.runs import Run
 
 COMMAND = (sys.executable, "-m", "zoo.execute.worker")
 POLL = 0.1
@@ -75,7 +76,7 @@ class State:
     def launch(self, start: Start) -> bool:
         """Start the process; False, and the run has failed, if the system has none to give."""
         run = self.job.run
-        self.file, self.read = version(run.metrics)
+        self.file, self.read = identify(run.metrics)
         try:
             self.process = start(run)
         except OSError as error:
@@ -89,7 +90,7 @@ class State:
         """Read what the run has added to its curve."""
         self.seconds = monotonic() - self.began
         path = self.job.run.metrics
-        file, size = version(path)
+        file, size = identify(path)
         if file != self.file:  # the run has cut what it will write again
             self.file, self.read = file, 0
         if size > self.read:
@@ -97,33 +98,34 @@ class State:
                 curve.seek(self.read)
                 whole, end, _ = curve.read().rpartition(b"\n")
             self.read += len(whole + end)
-            for line in filter(None, map(parse, whole.decode("utf-8", "replace").split("\n"))):
-                self.note(line)
+            for line in filter(None, map(parse_line, whole.decode("utf-8", "replace").split("\n"))):
+                self.advance(line)
 
-    def note(self, line: dict[str, Any]) -> None:
+    def advance(self, line: dict[str, Any]) -> None:
+        """Take over what one line of the curve says."""
         self.step = line.get("step", self.step)
         if line.get("kind") == "start":
-            self.steps, self.start = line["steps"], self.step
+            self.steps, self.start = line.get("steps"), self.step
         elif line.get("kind") == "train":
-            self.loss, self.tokens_per_second = line["loss"], line["tokens_per_second"]
+            self.loss, self.tokens_per_second = line.get("loss"), line.get("tokens_per_second")
 
-    def end(self, stopped: bool) -> None:
+    def end(self, code: int, stopped: bool) -> None:
         """Take over what the run says of itself; if it died without a word, say so in its place."""
         self.follow()
-        run, code = self.job.run, self.process.returncode
+        run = self.job.run
         with run.lock() as mine:
             record = run.read()
-            self.status, self.reason = record.get("status", "not run"), record.get("reason")
+            self.status, self.reason = record.status, record.reason
             if self.status not in ("not run", "running"):
                 return
             if not mine:
                 self.status, self.reason = "interrupted", "another process is training it"
                 return
-            self.status, self.reason = ("interrupted", "stopped") if stopped else ("failed", death(code, run))
+            self.status, self.reason = ("interrupted", "stopped") if stopped else ("failed", explain_death(code, run))
             run.update(status=self.status, reason=self.reason)
 
 
-def version(path: Path) -> tuple[int, int]:
+def identify(path: Path) -> tuple[int, int]:
     """The inode of a file, which changes when it is replaced, and its size; zeros if there is none."""
     try:
         found = path.stat()
@@ -132,16 +134,16 @@ def version(path: Path) -> tuple[int, int]:
     return found.st_ino, found.st_size
 
 
-def death(code: int, run: Run) -> str:
+def explain_death(code: int, run: Run) -> str:
     """Why a process ended that left no reason."""
     if code < 0:
         hint = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
         return f"killed by {signal.Signals(-code).name}{hint}"
-    said = run.output.read_text("utf-8", errors="replace").strip().splitlines()
-    return f"exited with code {code}" + (f": {said[-1][:200]}" if said else "")
+    lines = run.output.read_text("utf-8", errors="replace").strip().splitlines()
+    return f"exited with code {code}" + (f": {lines[-1][:200]}" if lines else "")
 
 
-def local(run: Run, command: Sequence[str] = COMMAND) -> subprocess.Popen:
+def start_locally(run: Run, command: Sequence[str] = COMMAND) -> subprocess.Popen:
     """A process here. Its session is its own: Ctrl-C in the terminal reaches the pool alone, which passes it on."""
     with run.output.open("wb") as output:
         return subprocess.Popen(
@@ -154,7 +156,7 @@ def run_all(
     *,
     workers: int,
     progress: Callable[[Sequence[State]], None] = lambda states: None,
-    start: Start = local,
+    start: Start = start_locally,
 ) -> list[State]:
     """Run what is not finished, `workers` at once, in the given order; return every job's end.
 
@@ -162,15 +164,15 @@ def run_all(
     Ctrl-C or SIGTERM no job starts, those that run save and end as "interrupted"; after a second one they are killed.
     """
     states = [State(job) for job in jobs]
-    waiting = deque()
+    waiting: deque[State] = deque()
     for state in states:
         if state.job.run.finished:
             record = state.job.run.read()
-            state.status, state.reason = record["status"], record.get("reason")
+            state.status, state.reason = record.status, record.reason
         else:
             waiting.append(state)
     running: list[State] = []
-    with requests_to_stop() as requests:
+    with catch_stop_requests() as requests:
         try:
             while running or (waiting and not requests):
                 while waiting and len(running) < workers and not requests:
@@ -178,34 +180,38 @@ def run_all(
                     running += [state] if state.launch(start) else []
                 progress(states)
                 sleep(POLL)
-                running = look(running, requests)
+                running = poll_runs(running, requests)
             progress(states)
         finally:
-            for state in running:  # only if something went wrong here
-                state.process.send_signal(signal.SIGINT)
-                state.process.wait()
+            for process in processes_of(running):  # only if something went wrong here
+                process.send_signal(signal.SIGINT)
+                process.wait()
     return states
 
 
-def look(running: list[State], requests: list[int]) -> list[State]:
+def processes_of(states: Sequence[State]) -> list[Process]:
+    return [state.process for state in states if state.process]
+
+
+def poll_runs(running: list[State], requests: list[int]) -> list[State]:
     """Pass requests to stop on, note what has happened, and return the jobs that still run."""
     for i, request in enumerate(requests):
         if request:
             requests[i] = 0
-            for state in running:
-                state.process.send_signal(signal.SIGINT if i == 0 else signal.SIGKILL)
+            for process in processes_of(running):
+                process.send_signal(signal.SIGINT if i == 0 else signal.SIGKILL)
     alive = []
-    for state in running:
-        if state.process.poll() is None:
+    for state, process in zip(running, processes_of(running), strict=True):
+        if (code := process.poll()) is None:
             state.follow()
             alive.append(state)
         else:
-            state.end(stopped=bool(requests))
+            state.end(code, stopped=bool(requests))
     return alive
 
 
 @contextmanager
-def requests_to_stop() -> Iterator[list[int]]:
+def catch_stop_requests() -> Iterator[list[int]]:
     """A list that gets the number of every SIGINT and SIGTERM; the handlers before come back at the end."""
     requests: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -220,7 +226,7 @@ def requests_to_stop() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def exit_code(states: Sequence[State]) -> int:
+def choose_exit_code(states: Sequence[State]) -> int:
     """`STOPPED` if runs were, 3 if one failed or there was none, else 0."""
     found = {state.status for state in states}
     if found & {"interrupted", "not run"}:

@@ -21,7 +21,7 @@ def display(workers: int, stream=None) -> Iterator[Show]:
     """A function for `run_all` to call; it writes to `stream`, which is stderr unless given."""
     stream = stream or sys.stderr
     if not stream.isatty():
-        yield plain(workers, stream)
+        yield print_plainly(workers, stream)
         return
     from rich.console import Console
     from rich.live import Live
@@ -32,41 +32,41 @@ def display(workers: int, stream=None) -> Iterator[Show]:
 
         def show(states: Sequence[State]) -> None:
             nonlocal shown
-            over = news(states, ended)
+            over = list_ended(states, ended)
             if over or monotonic() - shown >= LIVE:
                 shown = monotonic()
-                screen.update(table(states, workers), refresh=True)
+                screen.update(draw_table(states, workers), refresh=True)
             for state in over:  # above the picture, which is drawn anew as it was last
-                screen.console.print(line(state), markup=False, highlight=False)
+                screen.console.print(describe_run(state), markup=False, highlight=False)
 
         yield show
 
 
-def plain(workers: int, stream) -> Show:
+def print_plainly(workers: int, stream) -> Show:
     """Prints a run's end when it ends, and at first and every so often how far all are."""
     ended: set[str] = set()
     shown = -math.inf
 
     def show(states: Sequence[State]) -> None:
         nonlocal shown
-        for state in news(states, ended):
-            print(line(state), file=stream, flush=True)
+        for state in list_ended(states, ended):
+            print(describe_run(state), file=stream, flush=True)
         if monotonic() - shown >= PLAIN:
             shown = monotonic()
-            running = [line(state) for state in states if state.status == "running"]
-            print("; ".join([total(states, workers), *running]), file=stream, flush=True)
+            running = [describe_run(state) for state in states if state.status == "running"]
+            print("; ".join([describe_total(states, workers), *running]), file=stream, flush=True)
 
     return show
 
 
-def news(states: Sequence[State], ended: set[str]) -> list[State]:
+def list_ended(states: Sequence[State], ended: set[str]) -> list[State]:
     """The runs that have ended since the last call, in this process."""
     found = [s for s in states if s.process and s.status not in ("not run", "running") and s.job.run.id not in ended]
     ended.update(s.job.run.id for s in found)
     return found
 
 
-def table(states: Sequence[State], workers: int):
+def draw_table(states: Sequence[State], workers: int):
     """One line per running run, and one for all; where there is no room, names are cut."""
     from rich.console import Group
     from rich.table import Column, Table
@@ -75,19 +75,19 @@ def table(states: Sequence[State], workers: int):
     grid = Table.grid("", *(Column(no_wrap=True) for _ in range(4)), padding=(0, 2))
     for state in states:
         if state.status == "running":
-            grid.add_row(Text(state.job.name, no_wrap=True, overflow="ellipsis"), *map(Text, cells(state)))
-    return Group(grid, Text(total(states, workers)))
+            grid.add_row(Text(state.job.name, no_wrap=True, overflow="ellipsis"), *map(Text, describe_progress(state)))
+    return Group(grid, Text(describe_total(states, workers)))
 
 
-def line(state: State) -> str:
+def describe_run(state: State) -> str:
     """A run on one line: how far it is, or how it ended."""
     if state.status == "running":
-        return f"{state.job.name}: {', '.join(filter(None, cells(state)))}"
+        return f"{state.job.name}: {', '.join(filter(None, describe_progress(state)))}"
     reason = f": {state.reason}" if state.reason else ""
-    return f"{state.job.name} {state.status} after {clock(state.seconds)}{reason}"
+    return f"{state.job.name} {state.status} after {format_clock(state.seconds)}{reason}"
 
 
-def cells(state: State) -> tuple[str, ...]:
+def describe_progress(state: State) -> tuple[str, ...]:
     """Step, loss, speed and time to go; nothing where it is not known yet."""
     if state.steps is None:
         return ("starting", "", "", "")
@@ -95,27 +95,30 @@ def cells(state: State) -> tuple[str, ...]:
         f"step {state.step}/{state.steps}",
         f"loss {state.loss:.3f}" if state.loss is not None else "",
         f"{state.tokens_per_second:,.0f} tokens/s" if state.tokens_per_second else "",
-        "scoring" if state.step == state.steps else f"{clock(state.eta)} to go" if state.eta is not None else "",
+        "scoring" if state.step == state.steps else f"{format_clock(state.eta)} to go" if state.eta is not None else "",
     )
 
 
-def total(states: Sequence[State], workers: int) -> str:
+def describe_total(states: Sequence[State], workers: int) -> str:
     """`3/15 runs, 1 failed, 2:10 to go`."""
     counts = Counter(state.status for state in states)
     over = len(states) - counts["running"] - counts["not run"]
     bad = [f"{counts[status]} {status}" for status in ("failed", "diverged", "interrupted") if counts[status]]
-    left = remaining(states, workers)
-    return ", ".join([f"{over}/{len(states)} runs", *bad, *([f"{clock(left)} to go"] if left is not None else [])])
+    left = estimate_remaining(states, workers)
+    to_go = [] if left is None else [f"{format_clock(left)} to go"]
+    return ", ".join([f"{over}/{len(states)} runs", *bad, *to_go])
 
 
-def remaining(states: Sequence[State], workers: int) -> float | None:
+def estimate_remaining(states: Sequence[State], workers: int) -> float | None:
     """Seconds until all have ended, if each that waits takes as long as those that have ended or run do."""
     running = [s for s in states if s.status == "running"]
     waiting = sum(s.status == "not run" for s in states)
-    if any(s.eta is None for s in running):
+    etas = [s.eta for s in running if s.eta is not None]
+    if len(etas) < len(running):
         return None
-    whole = [s.seconds + s.eta for s in running] + [s.seconds for s in states if s.process and s.status == "done"]
-    left = sum(s.eta for s in running)
+    whole = [s.seconds + eta for s, eta in zip(running, etas, strict=True)]
+    whole += [s.seconds for s in states if s.process and s.status == "done"]
+    left = sum(etas)
     if waiting:
         if not whole:
             return None
@@ -123,8 +126,8 @@ def remaining(states: Sequence[State], workers: int) -> float | None:
     return left / max(1, min(workers, len(running) + waiting))
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """`0:07`, `12:30`, `1:02:03`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    whole, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(whole, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

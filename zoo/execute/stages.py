@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +19,19 @@ from zoo.compare.tune import NamedRuns, choose_settings, trial_rounds
 from zoo.declare.library import Library, open_library, own_document
 from zoo.declare.spec import ModelSpec, Node
 from zoo.faults import SpecError
+from zoo.files import write_json
 from zoo.model.builder import bind, make
 from zoo.model.weights import TensorMatch, hash_file, load_matching, read_model
 from zoo.parts import Architecture
+from zoo.record import COMPARISON, FORMAT, RunRecord, plain
 from zoo.registry import discover
-from zoo.runs import Run, cores, write_json
+from zoo.runs import Run
 from zoo.tasks import Reference, Task, Tokenizer
 from zoo.train.loop import BoundTrain, bind_settings, device
 from zoo.train.metrics import METRICS
 
-from .engines.ray import cluster
-from .engines.slurm import slurm
-from .pool import Job, local
+from .engines import Resources
+from .pool import Job
 from .shard import Shard
 
 MODEL = "model.yaml"
@@ -66,14 +66,14 @@ def record(run: RunSpec, prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def reopen(record: Mapping[str, Any]) -> tuple[RunSpec, Library]:
+def reopen(record: RunRecord) -> tuple[RunSpec, Library]:
     """The run that a record describes. Raises `SpecError` if a part of it is no longer there."""
-    wishes = record.get("plugins", {})
+    wishes = plain(record.plugins)
     library = Library((own_document(),), discover(**wishes), wishes)
-    return read_run(record["spec"], library), library
+    return read_run(record.spec, library), library
 
 
-def materialise(record: Mapping[str, Any]) -> Made:
+def materialise(record: RunRecord) -> Made:
     """Read the data and make the model that a record asks for."""
     run, library = reopen(record)
     task = run.make_task()
@@ -98,15 +98,18 @@ def trained(folder: str | os.PathLike) -> Trained:
 
     Raises `SpecError` if the folder holds no trained model.
     """
-    run = Run(Path(folder))
-    record = run.read()
-    if not record and (run.folder / MODEL).exists():
+    run = Run(Path(os.path.abspath(folder)))
+    known = run.record.exists()
+    if not known and (run.folder / MODEL).exists():
         return described(run.folder / MODEL)
+    record = run.read()
     if not run.weights.exists():
-        state = f"its status is '{record['status']}'" if record else "it has no run.json"
+        state = f"its status is '{record.status}'" if known else "it has no run.json"
         raise SpecError(f"{run.folder} holds no trained model; {state}")
     spec, library = reopen(record)
-    shape = replace(spec.shape, vocab_size=record["data"]["vocab_size"])
+    if not (isinstance(spec, TrainedRun) and record.data and record.data.vocab_size):
+        raise SpecError(f"{run.record} says neither model nor vocabulary of its weights")
+    shape = replace(spec.shape, vocab_size=record.data.vocab_size)
     model = make(spec.model, shape, seed=spec.seed, registry=library.registry)
     read_model(model, run.weights)
     return Trained(spec.model, model.eval(), library, tokenizer_of(run, spec))
@@ -174,11 +177,11 @@ def starts(jobs: Sequence[Job]) -> list[str]:
     """A line for each row that starts from the weights of a file: what is in the model alone, and in the file alone."""
     out = {}
     for job in jobs:
-        facts = (job.run.read().get("model") or {}).get("weights")
-        if facts:
-            said = [f"{facts['filled']} tensors from {facts['file']}"]
-            for key, what in (("drawn", "drawn anew"), ("unused", "left in the file")):
-                names = dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in facts[key])
+        model = job.run.read().model
+        if facts := model and model.weights:
+            said = [f"{facts.filled} tensors from {facts.file}"]
+            for tensors, what in ((facts.drawn, "drawn anew"), (facts.unused, "left in the file")):
+                names = dict.fromkeys(re.sub(r"\b\d+\b", "*", name) for name in tensors)
                 said += [f"{what}: {', '.join(names)}"] if names else []
             out[job.name.partition(" · ")[0]] = "; ".join(said)
     return [f"{name}: {text}" for name, text in out.items()]
@@ -231,7 +234,7 @@ def foresee(comparison: Comparison, prepared: Prepared, out: Path) -> Comparison
 def write_foreseen(comparison: Comparison, prepared: Prepared, out: Path, file: str) -> Comparison:
     """The same, and its record."""
     comparison = foresee(comparison, prepared, out)
-    write_json(folder(out, comparison.name) / "comparison.json", summary(comparison, prepared, file))
+    write_json(folder(out, comparison.name) / COMPARISON, summary(comparison, prepared, file))
     return comparison
 
 
@@ -265,7 +268,7 @@ def summary(comparison: Comparison, prepared: Prepared, file: str) -> dict[str, 
     first = comparison.rows[0].first
     name = prepared.metric(first)
     return {
-        "format": 1,
+        "format": FORMAT,
         "name": comparison.name,
         "file": file,
         "sets": prepared.library.overrides,
@@ -309,27 +312,13 @@ def notes(comparison: Comparison, prepared: Prepared) -> list[str]:
     return list(dict.fromkeys(task.probe_note for task in tasks if task.probe_note))
 
 
-def at_once(comparison: Comparison) -> int:
-    """How many runs go side by side unless the user says: as many as fill the cores, or one on a GPU."""
+def count_resources(comparison: Comparison) -> Resources:
+    """What the largest run needs; of a cluster a GPU only if its device is named."""
     settings = [run.train for row in comparison.rows for run in row.runs]
-    if any(device(name).type != "cpu" for name in {train.device for train in settings}):
-        return 1
-    return max(1, cores() // max((train.threads * train.processes for train in settings), default=1))
-
-
-def needs(comparison: Comparison) -> tuple[int, int]:
-    """The cores and the GPUs that the largest run asks a cluster for; a GPU only if its device is named."""
-    settings = [run.train for row in comparison.rows for run in row.runs]
-    gpus = (train.processes for train in settings if train.device.startswith("cuda"))
-    return max((train.threads * train.processes for train in settings), default=1), max(gpus, default=0)
-
-
-ENGINES: dict[str, Callable[[Comparison], Any]] = {
-    "local": lambda comparison: nullcontext((local, at_once(comparison))),
-    "ray": lambda comparison: cluster(*needs(comparison)),
-    "slurm": lambda comparison: slurm(*needs(comparison)),
-}
-"""Where runs take place: a context that gives what starts one, and how many go side by side."""
+    threads = max((train.threads * train.processes for train in settings), default=1)
+    gpus = max((train.processes for train in settings if train.device.startswith("cuda")), default=0)
+    elsewhere = any(device(name).type != "cpu" for name in {train.device for train in settings})
+    return Resources(threads, gpus, elsewhere)
 
 
 def folder(out: Path, name: str) -> Path:

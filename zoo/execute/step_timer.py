@@ -20,8 +20,9 @@ from time import monotonic, perf_counter
 from typing import Any, TextIO
 
 from zoo.faults import SpecError
+from zoo.record import RunRecord, parse, plain
 
-from .worker import prepare
+from .process import set_up_process
 
 COMMAND = (sys.executable, "-m", "zoo.execute.step_timer")
 LEAST, MOST, PATIENCE = 5, 25, 60.0
@@ -40,17 +41,17 @@ Step = Callable[[], float]
 """Does a training step, and returns its seconds."""
 
 
-def timed(records: Sequence[Mapping[str, Any]], workers: int) -> list[float]:
+def timed(records: Sequence[RunRecord], workers: int) -> list[float]:
     """Seconds of a training step of the run that each record describes, while as many are at it as there are workers.
 
     A worker is one process with a model of every row. Where a row is compiled it is one process for each: what is
     compiled would otherwise be shared by rows, and other than in runs. Raises `SpecError`.
     """
-    apart = any(record["spec"]["train"]["compile"] for record in records)
+    apart = any(record.spec["train"]["compile"] for record in records)
     groups = [[record] for record in records] if apart else [records]
     with ExitStack() as stack:
         crews = [
-            [stack.enter_context(slot({"records": group, "first": first})) for group in groups]
+            [stack.enter_context(start_timer({"records": plain(group), "first": first})) for group in groups]
             for first in range(workers)
         ]
         for each in (each for crew in crews for each in crew):
@@ -58,7 +59,7 @@ def timed(records: Sequence[Mapping[str, Any]], workers: int) -> list[float]:
         return medians(lambda: together(crews))
 
 
-def together(crews: Sequence[Sequence[Slot]]) -> list[list[float]]:
+def together(crews: Sequence[Sequence[TimerProcess]]) -> list[list[float]]:
     """One round: for every worker the seconds of each row. All work at once, each beginning with another process."""
     found: list[dict[int, list[float]]] = [{} for _ in crews]
     for turn in range(len(crews[0])):
@@ -82,8 +83,8 @@ def medians(together: Callable[[], list[list[float]]], clock: Callable[[], float
 
 
 @dataclass(frozen=True)
-class Slot:
-    """A process that does a round when it is told to."""
+class TimerProcess:
+    """A process that times a round of steps when it gets a line."""
 
     process: subprocess.Popen
     errors: TextIO
@@ -97,21 +98,22 @@ class Slot:
             return json.loads(line)
         code = self.process.wait()
         self.errors.seek(0)
-        said = self.errors.read().strip().splitlines() or [f"exit code {code}"]
-        why = f"killed by {signal.Signals(-code).name}, perhaps for lack of memory" if code < 0 else said[-1]
+        lines = self.errors.read().strip().splitlines() or [f"exit code {code}"]
+        why = f"killed by {signal.Signals(-code).name}, perhaps for lack of memory" if code < 0 else lines[-1]
         raise SpecError(f"the steps of these rows cannot be timed, the models of all of them together: {why}")
 
 
 @contextmanager
-def slot(asked: Mapping[str, Any]) -> Iterator[Slot]:
+def start_timer(request: Mapping[str, Any]) -> Iterator[TimerProcess]:
+    """A process that has got the request."""
     with TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8"
         )
-        made = Slot(process, errors)
-        made.say(asked)
+        timer = TimerProcess(process, errors)
+        timer.say(request)
         try:
-            yield made
+            yield timer
         finally:
             process.kill()
             with suppress(BrokenPipeError):
@@ -162,10 +164,11 @@ def warmed(step: Step, threads: int) -> Step:
 
 
 def main(lines, say: Callable[[Any], None]) -> None:
-    """Serve one process: `{"records": what run folders say of one run of each row, "first": the row that begins}`."""
-    asked: Mapping[str, Any] = json.loads(next(lines))
-    threads = [record["spec"]["train"]["threads"] for record in asked["records"]]
-    prepare({"threads": max(threads)})
+    """Serve one process: `{"records": one run of each row, "first": the row that begins}`."""
+    request: Mapping[str, Any] = json.loads(next(lines))
+    records = [parse(each, RunRecord) for each in request["records"]]
+    threads = [record.spec["train"]["threads"] for record in records]
+    set_up_process(max(threads))
     from zoo.compare.prepared import Prepared
     from zoo.train.loop import bind_settings
 
@@ -173,7 +176,7 @@ def main(lines, say: Callable[[Any], None]) -> None:
 
     prepared = None
     steps = []
-    for record, count in zip(asked["records"], threads, strict=True):
+    for record, count in zip(records, threads, strict=True):
         run, library = reopen(record)
         prepared = prepared or Prepared(library)
         task = prepared.task(run)
@@ -181,7 +184,7 @@ def main(lines, say: Callable[[Any], None]) -> None:
         steps.append(warmed(stepper(made), count))
     say("ready")
     for _ in lines:
-        say(by_turns(steps, asked["first"]))
+        say(by_turns(steps, request["first"]))
 
 
 if __name__ == "__main__":

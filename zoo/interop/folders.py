@@ -20,10 +20,10 @@ from zoo.declare.shape import IDS, Shape
 from zoo.declare.spec import ModelSpec, Node
 from zoo.execute.stages import MODEL, Trained
 from zoo.faults import Fault, SpecError, nearest
+from zoo.files import replace, write_json
 from zoo.model.builder import build_on_meta, make
 from zoo.parts import Architecture
 from zoo.registry import Registry
-from zoo.runs import replace, write_json
 
 from .family import Family
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_model, save_file, save_model
 from torch import Tensor, nn
 
 from zoo.faults import SpecError
-from zoo.runs import replace
+from zoo.files import replace
 
 
 def unwrap(model: nn.Module) -> nn.Module:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from zoo.runs import replace
+from zoo.files import replace
 
 from .forms import aggregate as gains
 from .forms.claims import evidence as page

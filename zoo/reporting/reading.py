@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,9 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from zoo.claims import Claim
 from zoo.faults import SpecError, nearest
-from zoo.runs import FORMAT
+from zoo.record import COMPARISON, ComparisonRecord, RowRecord, Seeded, Unreadable, plain, read_comparison
 from zoo.runs import Run as Folder
 
 from .table import Mean, Metric, Row, Run, Table, number
@@ -20,7 +18,7 @@ from .table import Mean, Metric, Row, Run, Table, number
 
 def comparisons(out: Path) -> list[str]:
     """The names of the comparisons that have a folder in `out`."""
-    return sorted(path.parent.name for path in Path(out).glob("*/comparison.json"))
+    return sorted(path.parent.name for path in Path(out).glob(f"*/{COMPARISON}"))
 
 
 def read(out: Path, name: str) -> Table:
@@ -30,43 +28,35 @@ def read(out: Path, name: str) -> Table:
     if name not in known:
         have = f"it holds {', '.join(known)}" if known else "it holds none; 'zoo run FILE' makes one"
         raise SpecError(f"no comparison '{name}' in {out}{nearest(name, known)} ({have})")
-    path = out / name / "comparison.json"
-    try:
-        return _table(out, json.loads(path.read_text("utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise SpecError(f"{path} cannot be read: {type(error).__name__}: {error}") from error
+    return _table(out, read_comparison(out / name))
 
 
-def _table(out: Path, document: Mapping[str, Any]) -> Table:
-    if document["format"] != FORMAT:
-        raise ValueError(f"format {document['format']}, and this version reads {FORMAT}")
-    metric = Metric(**document["metric"])
-    rows = []
-    for entry in document["rows"]:
-        rows.append(_row(entry, tuple(_run(out, run, metric.name) for run in entry["runs"]), metric))
+def _table(out: Path, document: ComparisonRecord) -> Table:
+    metric = Metric(**plain(document.metric))
+    rows = [_row(entry, tuple(_run(out, run, metric.name) for run in entry.runs), metric) for entry in document.rows]
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
-    known = ("baseline", "select", "test", "margin", "halving", "file", "sets")
-    given = {key: document[key] for key in known if key in document}
-    given["notes"] = tuple(document.get("notes") or ())
-    given["claims"] = tuple(map(Claim.read, document.get("claims") or ()))
-    if strange := {name for claim in given["claims"] for name in (claim.row, claim.than)} - {row.name for row in rows}:
-        raise ValueError(f"a claim is about {', '.join(sorted(strange))}, which is no row")
-    table = Table(document["name"], document["task"], metric, tuple(rows), **given)
+    table = Table(
+        document.name, document.task, metric, tuple(rows), document.baseline, document.select, document.test,
+        document.margin, plain(document.halving), document.file or "", document.sets or (), document.claims,
+        document.notes,
+    )  # fmt: skip
     differences = {row.name: Mean.of(table.differences(row).values()) for row in rows}
     rows = [replace(row, difference=differences[row.name], match=table.agreement(row)) for row in rows]
     return replace(table, rows=tuple(rows))
 
 
-def _run(out: Path, entry: Mapping[str, Any], metric: str) -> Run:
-    seed, id = entry["seed"], entry["id"]
+def _run(out: Path, entry: Seeded, metric: str) -> Run:
+    seed, id = entry.seed, entry.id
     folder = Folder(out / id)
     try:
-        record = folder.read()
-        if not record:
+        if not folder.record.exists():
             return Run(seed, id)
-        status, reason, curve = record["status"], record.get("reason"), _curve(folder)
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        return Run(seed, id, "failed", f"its folder cannot be read: {type(error).__name__}: {error}")
+        record, curve = plain(folder.read()), _curve(folder)
+    except Unreadable as error:
+        return Run(seed, id, "failed", f"its folder cannot be read: {error.why}")
+    except OSError as error:
+        return Run(seed, id, "failed", f"its folder cannot be read: {error}")
+    status, reason = record["status"], record["reason"]
     metrics, best = record.get("metrics") or {}, record.get("best") or {}
     dev, test = _finite(best.get("dev") or metrics.get("dev")), _finite(metrics.get("test"))
     if status == "done" and metric not in test:  # strict JSON writes a number that is not finite as null
@@ -84,13 +74,12 @@ def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: value for name, value in (values or {}).items() if number(value) is not None}
 
 
-def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row:
+def _row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
     done = [run for run in runs if run.status == "done"]
-    status, reason = _status(entry.get("refused"), runs)
-    tuning = entry.get("tuning") or {}
-    if tuning.get("reason"):
-        status, reason = "failed in trials", tuning["reason"]
-    halving = entry.get("halving") or {}
+    status, reason = _status(entry.refused, runs)
+    if entry.tuning and entry.tuning.reason:
+        status, reason = "failed in trials", entry.tuning.reason
+    halving = plain(entry.halving) or {}
     if halving and halving["dropped"]:
         status, reason = _dropped(halving["rounds"][-1])
 
@@ -106,15 +95,15 @@ def _row(entry: Mapping[str, Any], runs: tuple[Run, ...], metric: Metric) -> Row
 
     kernel = first("kernel") or {}
     return Row(
-        name=entry["name"],
-        differs=entry.get("differs") or {},
+        name=entry.name,
+        differs=entry.differs,
         runs=runs,
         status=status,
         reason=reason,
         reference=_reference(runs),
-        cell=entry.get("cell") or {},
-        match=entry.get("match") or {},
-        tuning=tuning,
+        cell=entry.cell,
+        match=plain(entry.match) or {},
+        tuning=plain(entry.tuning) or {},
         halving=halving,
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from zoo.faults import SpecError
-from zoo.runs import replace
+from zoo.files import replace
 
 from .forms import FORMATS
 from .judging.gate import Against, Gate, hold

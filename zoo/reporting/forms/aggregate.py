@@ -11,7 +11,8 @@ from rich.text import Text
 from tabulate import tabulate
 
 from zoo import numbers
-from zoo.runs import FORMAT, strict
+from zoo.files import strict
+from zoo.record import FORMAT
 
 from ..judging.across import Across, Cell, Estimate, Line
 from ..table import Table

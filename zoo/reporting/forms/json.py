@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from zoo.runs import FORMAT, strict
+from zoo.files import strict
+from zoo.record import FORMAT
 
 from ..judging.baseline import document as baseline_document
 from ..judging.baseline import remember

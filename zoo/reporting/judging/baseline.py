@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from zoo.faults import SpecError
-from zoo.runs import FORMAT, write_json
+from zoo.files import write_json
+from zoo.record import FORMAT, PastRow, Unreadable, plain, read_baseline
 
 from ..table import Metric, Row, Table
 
@@ -108,25 +107,12 @@ def find(path: Path, name: str) -> Path:
 def load(path: Path) -> Baseline:
     """Of a `report.json`, or of a file of `zoo baseline update`. Raises `SpecError`."""
     try:
-        given = json.loads(path.read_text("utf-8"), parse_constant=_refuse)
-        if given["format"] != FORMAT:
-            raise ValueError(f"format {given['format']}, and this version reads {FORMAT}")
-        held = given.get("basis", given)
-        if not isinstance(held["rows"], Mapping):
-            raise ValueError("it was written by a version that could not compare reports; run 'zoo report' there again")
-        rows = {name: _past(row, held["settings"]) for name, row in held["rows"].items()}
-        return Baseline(held["name"], held["task"], Metric(**held["metric"]), rows, str(path))
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise SpecError(f"{path} is no report to compare to: {type(error).__name__}: {error}") from error
+        found = read_baseline(path)
+    except Unreadable as error:
+        raise SpecError(f"{path} is no report to compare to: {error.why}") from error
+    rows = {name: _past(row, found.settings) for name, row in found.rows.items()}
+    return Baseline(found.name, found.task, Metric(**plain(found.metric)), rows, str(path))
 
 
-def _past(row: Mapping[str, Any], shared: Mapping[str, Any]) -> Past:
-    scores = {int(seed): float(score) for seed, score in row["scores"].items()}
-    if not all(map(math.isfinite, scores.values())):
-        raise ValueError("a score is not finite")
-    ended = {int(seed): str(outcome) for seed, outcome in row["ended"].items()}
-    return Past(scores, ended, bool(row["reference"]), row["data"], {**shared, **row["settings"]})
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no number in strict JSON")
+def _past(row: PastRow, shared: Mapping[str, Any]) -> Past:
+    return Past(row.scores, row.ended, row.reference, row.data, {**shared, **row.settings})

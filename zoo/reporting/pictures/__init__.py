@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from zoo.runs import replace
+from zoo.files import replace
 
 from ..judging.bars import groups
 from ..judging.curves import curves_of
