@@ -49,7 +49,7 @@ def test_every_row_is_tried_alike_with_seeds_of_its_own(tmp_path):
     jobs = write_trials(found, Prepared(library), tmp_path / "runs", "a.yaml")
     asked = [job.run.read() for job in jobs]
     assert len(jobs) == 2 * 3 * 2 == len({job.run.id for job in jobs})
-    assert {(job.name.split()[0], r["spec"]["train"]["lr"], r["seed"]) for job, r in zip(jobs, asked, strict=True)} == {
+    assert {(job.name.split()[0], r.spec["train"]["lr"], r.seed) for job, r in zip(jobs, asked, strict=True)} == {
         (ffn, lr, seed) for ffn in ("ffn=relu", "ffn=gelu") for lr in (0.001, 0.002, 0.004) for seed in (1000, 1001)
     }
     assert [row["runs"] for row in document(tmp_path)["rows"]] == [[], []], "not known yet"

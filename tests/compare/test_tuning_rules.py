@@ -31,13 +31,13 @@ def optuna():
 
 
 def values(record):
-    train = record["spec"]["train"]
+    train = record.spec["train"]
     return {path: train[path] for path in SPACE}
 
 
 def dev(record):
     """A smooth score with one best point, which differs between the rows."""
-    found, best = values(record), {"relu": -1.5, "gelu": -3.5}[record["spec"]["model"]["ffn"]["name"]]
+    found, best = values(record), {"relu": -1.5, "gelu": -3.5}[record.spec["model"]["ffn"]["name"]]
     return 0.9 - 0.1 * abs(math.log10(found["lr"]) - best) - 0.01 * found["warmup"]
 
 
