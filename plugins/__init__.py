@@ -251,6 +251,15 @@ SCHEDULES = offer(
     ("inverse-sqrt", "inverse_sqrt", "A warm-up, then the peak over the square root of the step.", VASWANI),
 )
 
+METRICS = offer(
+    "metric",
+    ("loss", "Loss", "Mean nats of a target."),
+    ("perplexity", "Perplexity", "The exponential of the loss."),
+    ("bpb", "BitsPerByte", "Bits for each byte of the text, whatever the tokenizer."),
+    ("accuracy", "Accuracy", "The share of tokens that are predicted right."),
+    ("exact", "Exact", "The share of rows in which every token is predicted right."),
+)
+
 REFERENCES = offer(
     "reference",
     ("n-gram", "NGram", "Interpolated Kneser-Ney counts of the same tokens.", KNESER),
@@ -313,5 +322,5 @@ def zoo_variants() -> list[Variant]:
     return [
         *POSITIONS, *NORMS, *RESIDUALS, *FFNS, *MIXTURES, *ATTENTIONS, *RECURRENT, *LINEAR, *STATE_SPACES, *LATENT,
         *KERNELS, *EMBEDDINGS, *HEADS, *ARCHITECTURES,
-        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *REFERENCES, *FAMILIES,
+        *TASKS, *GENERATED_TASKS, *DATA, *TOKENIZERS, *OPTIMIZERS, *SCHEDULES, *METRICS, *REFERENCES, *FAMILIES,
     ]  # fmt: skip

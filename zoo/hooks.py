@@ -22,6 +22,7 @@ SLOTS = {
     "head": "last states to logits",
     "architecture": "which stacks there are and what they read",
     "task": "what is learned and how it is scored",
+    "metric": "what predictions are scored by",
     "data": "where the examples come from",
     "tokenizer": "text to ids and back",
     "optimizer": "how gradients change the weights",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -122,6 +122,56 @@ class Tokenizer:
         return None
 
 
+@dataclass(frozen=True)
+class Scored:
+    """One batch, and what a model or a reference makes of it. Sums are over the batch and weighted.
+
+    A reference has no logits, and neither `answers` nor `texts`: only a metric that says that it `needs` them may ask.
+    """
+
+    batch: Batch
+    nats: Tensor  # [B, T] of every target
+    nll: float
+    weight: float
+    bytes: float = 0.0  # of the targets' text, where the task has bytes per id
+    logits: Tensor | None = None  # [B, T, V]
+    answers: Tensor | None = None  # [B, T] the likeliest ids, of those that may be an answer
+    decode: Callable[[Iterable[int]], str] = str
+
+    @property
+    def counted(self) -> Tensor:
+        """Which targets count [B, T]."""
+        return self.batch.weight > 0
+
+    @property
+    def right(self) -> Tensor:
+        """Which of them are the likeliest token [B, T]."""
+        assert self.answers is not None, "a metric that asks for answers says so: needs = 'logits'"
+        return (self.answers == self.batch.target) & self.counted
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """The answers of every row as text, and its targets."""
+        assert self.answers is not None, "a metric that asks for texts says so: needs = 'text'"
+        rows = zip(self.answers, self.batch.target, self.counted, strict=True)
+        return [(self.decode(said[kept].tolist()), self.decode(meant[kept].tolist())) for said, meant, kept in rows]
+
+
+class Metric:
+    """A number for a split: sums over all of its batches, and what they make together; never a mean of batches."""
+
+    better: Literal["lower", "higher"] = "lower"
+    unit: str = ""
+    needs: Literal["nll", "logits", "text"] = "nll"  # what `count` asks for; a reference gives the first alone
+
+    def count(self, scored: Scored) -> dict[str, float]:
+        """The sums of one batch, which are added up over the split."""
+        raise NotImplementedError
+
+    def score(self, sums: Mapping[str, float]) -> float:
+        raise NotImplementedError
+
+
 class Task:
     """What is learned. Requests: `shape` (for `max_len` and reserved ids), `data`, `tokenizer`.
 
@@ -135,7 +185,8 @@ class Task:
     aligned: bool = False
     source_len: int = 0  # longest source and target, in tokens
     target_len: int = 0
-    metrics: tuple[str, ...] = ("loss",)  # the first one ranks; see `zoo.train.metrics.METRICS`
+    metrics: tuple[str, ...] = ("loss",)  # names from the slot metric; the first one ranks
+    scorers: Mapping[str, Metric] | None = None  # what these names stand for, set by who makes the task
     probes: tuple[str, ...] = ()  # splits beside dev and test that the best weights are scored on
     probe_note: str = ""  # and what these are: a sentence without its full stop
 

@@ -109,7 +109,7 @@ class Reader:
         if len(self.faults) > before:
             return None
         defaults = {k: f.default for k, f in sig.options.items() if f.slot is None and f.default is not REQUIRED}
-        return PartSpec(slot, name, values, fixed, target, sig.requests, defaults, entry, node)
+        return PartSpec(slot, name, values, fixed, target, sig.requests, defaults, entry, self.registry, node)
 
     def layered(self, node: Node, slot: str) -> Layered | None:
         """`x`, `[a, b]` or `{first: [a], repeat: [b]}`."""

@@ -29,6 +29,7 @@ REQUESTS = {
     "head": {"shape", "table", "norm"},
     "architecture": {"parts"},
     "task": {"shape", "data", "tokenizer"},
+    "metric": set(),
     "data": set(),
     "tokenizer": set(),
     "optimizer": {"params"},

@@ -119,6 +119,7 @@ class PartSpec:
     requests: tuple[str, ...] = field(default=(), compare=False, repr=False)
     defaults: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     entry: Any = field(default=None, compare=False, repr=False)
+    registry: Any = field(default=None, compare=False, repr=False)
     node: Node = field(default=Node(None), compare=False, repr=False)
 
     def __hash__(self):

@@ -12,10 +12,12 @@ import torch
 from torch import nn
 
 from zoo.declare.library import open_library
+from zoo.declare.reader import Reader
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node, PartSpec
 from zoo.faults import Fault, SpecError
 from zoo.parts import Architecture, NoStep, OutputProjection, Place, Position, required_support
+from zoo.tasks import Metric
 
 from .stack import Layer, Stack
 from .weights import load_matching
@@ -121,8 +123,21 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
 
 
 def bind_task(part: PartSpec, shape: Shape) -> Any:
-    """A task with its data and its tokenizer, nothing read yet."""
-    return bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
+    """A task with its data, its tokenizer and its metrics, nothing read yet."""
+    task = bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
+    if part.registry is not None:
+        task.scorers = {name: bind_metric(part, name) for name in task.metrics}
+    return task
+
+
+def bind_metric(task: PartSpec, name: str) -> Metric:
+    """The metric that a task names. Raises `SpecError`, as a failure of the task's plugin, if nobody offers it."""
+    reader = Reader(task.registry, Node({}))
+    part = reader.part(Node(name, task.node.path, task.node.document), "metric")
+    if part is None:
+        fault = task.fault("; ".join(fault.text for fault in reader.faults))
+        raise SpecError([replace(fault, error=SpecError(reader.faults))])
+    return bind(part, {})
 
 
 def check_task(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:

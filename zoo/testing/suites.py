@@ -11,6 +11,7 @@ from .harness import Suite
 
 SUITES = {slot: "models" for slot in MODEL_SLOTS} | {
     "task": "tasks",
+    "metric": "metrics",
     "data": "data",
     "tokenizer": "tokenizers",
     "optimizer": "optimizers",

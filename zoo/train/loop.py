@@ -233,7 +233,7 @@ class Training:
         found = self.strategy.broadcast(self.evaluate("dev"))
         self.log(kind="dev", **found)
         name = self.task.metrics[0]
-        sign = -1.0 if metrics.METRICS[name].better == "higher" else 1.0
+        sign = -1.0 if metrics.metrics_of(self.task)[name].better == "higher" else 1.0
         best = self.count.best
         if math.isfinite(found[name]) and (best is None or sign * found[name] < sign * best["dev"][name]):
             self.count.best = {"step": self.count.step, "dev": found}

@@ -5,35 +5,28 @@ B batch, T target tokens, V vocabulary.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from zoo.declare.library import own_registry
+from zoo.declare.reader import Reader
+from zoo.declare.spec import Node
+from zoo.model.builder import bind
 from zoo.parts import Notes, eval_mode
-from zoo.tasks import Batch, Reference, Task
+from zoo.tasks import Batch, Metric, Reference, Scored, Task
 
 
-class Metric(NamedTuple):
-    """What a table needs to know of a figure: which is `better`, "lower" or "higher", and its unit."""
-
-    better: str
-    unit: str
-    score: Callable[[Mapping[str, float]], float]
-
-
-METRICS = {
-    "loss": Metric("lower", "nats per token", lambda sums: sums["nll"] / sums["weight"]),
-    "perplexity": Metric("lower", "", lambda sums: exp(sums["nll"] / sums["weight"])),
-    "bpb": Metric("lower", "bits per byte", lambda sums: sums["nll"] / math.log(2) / sums["bytes"]),
-    "accuracy": Metric("higher", "share of tokens", lambda sums: sums["right"] / sums["tokens"]),
-    "exact": Metric("higher", "share of rows", lambda sums: sums["exact"] / sums["rows"]),
-}
-"""Every metric as a function of sums over a split: `nll` (weighted, nats), `weight`, `bytes` (weighted), and, where
-there are logits, `right` of `tokens` and `exact` of `rows`, both counted where the weight is above 0."""
+def metrics_of(task: Task) -> Mapping[str, Metric]:
+    """The metrics of a task by name. One that was made by hand has those of this name that the zoo itself offers."""
+    if task.scorers is None:
+        reader = Reader(own_registry(), Node({}))
+        parts = {name: reader.part(Node(name), "metric") for name in task.metrics}
+        reader.finish()
+        task.scorers = {name: bind(part, {}) for name, part in parts.items() if part}
+    return task.scorers
 
 
 def token_nll(logits: Tensor, target: Tensor, choices: Tensor | None = None) -> Tensor:
@@ -81,26 +74,40 @@ def evaluate(
     A reference has no logits, so it gets only the metrics that need none. The model is in eval mode meanwhile. Raises
     `ValueError` if the split has no target that counts.
     """
-    sums = dict.fromkeys(("nll", "weight", "bytes", "right", "tokens", "exact", "rows"), 0.0)
+    metrics = {name: each for name, each in metrics_of(task).items() if reference is None or each.needs == "nll"}
+    sums: dict[str, dict[str, float]] = {name: {} for name in metrics}
+    weight = 0.0
+    for scored in score_batches(model, task, split, batch_size, device, reference):
+        weight += scored.weight
+        for name, metric in metrics.items():
+            for key, value in metric.count(scored).items():
+                sums[name][key] = sums[name].get(key, 0.0) + value
+    if not weight:
+        raise ValueError(f"the {split} split has no target that counts")
+    return {name: metric.score(sums[name]) for name, metric in metrics.items()}
+
+
+@torch.no_grad()
+def score_batches(
+    model: nn.Module | None, task: Task, split: str, batch_size: int, device: torch.device | str,
+    reference: Reference | None,
+) -> Iterator[Scored]:  # fmt: skip
+    """What the model or the reference makes of each batch of a split."""
     choices = None if task.choices is None else task.choices.to(device)
     count = None if task.bytes is None else task.bytes.to(device)
     with eval_mode(model):
         for batch in task.batches(split, batch_size):
             batch = batch.to(device)
-            if reference is None:
-                logits = predict(model, batch)
-                nll = token_nll(logits, batch.target, choices)
-                hits(sums, logits, batch, choices)
+            logits = answers = None
+            if reference is not None:
+                nats = reference.nll(batch).to(device)
             else:
-                nll = reference.nll(batch).to(device)
-            sums["nll"] += weighed(nll.double(), batch.weight).item()
-            sums["weight"] += batch.weight.sum(dtype=torch.float64).item()
-            if count is not None:
-                sums["bytes"] += (batch.weight.double() * count[batch.target]).sum().item()
-    if not sums["weight"]:
-        raise ValueError(f"the {split} split has no target that counts")
-    known = [name for name in task.metrics if reference is None or name not in ("accuracy", "exact")]
-    return {name: METRICS[name].score(sums) for name in known}
+                logits = predict(model, batch)
+                nats, answers = token_nll(logits, batch.target, choices), choose(logits, choices)
+            nll = weighed(nats.double(), batch.weight).item()
+            weight = batch.weight.sum(dtype=torch.float64).item()
+            size = 0.0 if count is None else (batch.weight.double() * count[batch.target]).sum().item()
+            yield Scored(batch, nats, nll, weight, size, logits, answers, task.decode)
 
 
 def predict(model: nn.Module, batch: Batch, notes: Notes | None = None) -> Tensor:
@@ -115,23 +122,8 @@ def predict(model: nn.Module, batch: Batch, notes: Notes | None = None) -> Tenso
     )
 
 
-def hits(sums: dict[str, float], logits: Tensor, batch: Batch, choices: Tensor | None) -> None:
-    """Count the tokens and the rows that greedy choice gets right."""
+def choose(logits: Tensor, choices: Tensor | None) -> Tensor:
+    """The likeliest ids [B, T], among `choices` if given."""
     if choices is None:
-        guess = logits.argmax(-1)
-    else:
-        guess = choices[logits.index_select(-1, choices).argmax(-1)]
-    counted = batch.weight > 0
-    right = (guess == batch.target) & counted
-    rows = counted.any(1)
-    sums["right"] += right.sum().item()
-    sums["tokens"] += counted.sum().item()
-    sums["exact"] += ((right == counted).all(1) & rows).sum().item()
-    sums["rows"] += rows.sum().item()
-
-
-def exp(nats: float) -> float:
-    try:
-        return math.exp(nats)
-    except OverflowError:
-        return math.inf
+        return logits.argmax(-1)
+    return choices[logits.index_select(-1, choices).argmax(-1)]
