@@ -24,7 +24,7 @@ BUILT_IN = discover(plugins=False).entries
 
 ORDINARY = set(
     "additive auto byte char constant copy learned linear logits naive none normed nothing parallel plain reverse "
-    "scaled sort table text tied tokens transform untied encoder-only decoder-only classification".split()
+    "scaled sort table text tied tokens transform untied encoder-only decoder-only classification loss accuracy exact".split()
 )
 """Names in the catalogue that are words of every program or of the field as a whole."""
 

@@ -54,6 +54,7 @@ BUILT_IN = {
     "architecture": "encoder-only decoder-only encoder-decoder",
     "task": "language-modeling masked-language-modeling classification sequence-to-sequence copy reverse sort "
     "associative-recall",
+    "metric": "loss perplexity bpb accuracy exact",
     "data": "python-docs python-source text table",
     "tokenizer": "byte char bpe pretrained",
     "optimizer": "adamw sgd",

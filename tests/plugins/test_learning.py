@@ -137,7 +137,7 @@ PAIRS += [(name, kind) for name in LEARNED if name not in ("language", "recall")
 
 
 def better(metric, one, other):
-    return one < other if metrics.METRICS[metric].better == "lower" else one > other
+    return one < other if metric == "loss" else one > other
 
 
 def learns(name, architecture, tasks, folder, seed):

@@ -38,6 +38,7 @@ from zoo_plugins.ffn import Gated
 from zoo_plugins.generated import AssociativeRecall, Copy
 from zoo_plugins.head import Logits
 from zoo_plugins.kernel import Flash, Naive
+from zoo_plugins.metric import Accuracy, Exact, Loss
 from zoo_plugins.mixture import Mixture
 from zoo_plugins.norm import LayerNorm, RMSNorm
 from zoo_plugins.optimizer import Optimizer
@@ -284,6 +285,16 @@ BUGS |= {
                               "The rate never comes to what was asked for."),
     "counts-its-calls": Bug("schedule", "memoryless", "schedule:linear", zoo_plugins.schedule, "_warmed",
                             by.after(by.counted), "A schedule moves on each time it is asked.", "accelerate#963"),
+    "no-direction": Bug("metric", "facts", "metric:accuracy", Accuracy, "better", lambda better: "more",
+                        "It cannot be told which of two scores is better."),
+    "mean-of-batches": Bug("metric", "sums", "metric:loss", Loss, "count",
+                           by.after(lambda sums: {"nll": sums["nll"] / sums["weight"], "weight": 1.0}),
+                           "A short last batch counts as much as a whole one."),
+    "worse-is-better": Bug("metric", "direction", "metric:exact", Exact, "better", lambda better: "lower",
+                           "The weights that are kept are the worst."),
+    "pads-scored": Bug("metric", "weights", "metric:loss", Loss, "count",
+                       by.instead(lambda self, scored: {"nll": scored.nats.sum().item(), "weight": scored.weight}),
+                       "Targets that do not count are scored too."),
     "unseen-is-impossible": Bug("reference", "finite", ("reference:n-gram", {"discount": 0.5}), NGram, "mix",
                                 by.after(lambda p: p * (p > 0.15)), "What was never seen has no chance at all."),
     "mass-lost": Bug("reference", "distribution", ("reference:n-gram", {"discount": 0.5}), NGram, "mix",

@@ -7,7 +7,7 @@ from zoo.testing import Subject, check_variant
 from zoo.testing.suites import load_suite
 
 REGISTRY = discover(plugins=False)
-SLOTS = ("task", "data", "tokenizer", "optimizer", "schedule", "reference", "family")
+SLOTS = ("task", "data", "tokenizer", "optimizer", "schedule", "metric", "reference", "family")
 ENTRIES = [entry.variant for slot in SLOTS for entry in REGISTRY.variants(slot)]
 OPTIONS = [
     ("task", "language-modeling", {"prefix": 5, "length": 12}),

@@ -5,8 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from zoo.tasks import Batch, Reference, Task, pieces
-from zoo.train.metrics import METRICS, evaluate, loss
+from zoo.compare.comparison import read_comparison
+from zoo.declare.library import open_library, own_registry
+from zoo.faults import SpecError
+from zoo.tasks import Batch, Metric, Reference, Task, pieces
+from zoo.train.metrics import evaluate, loss
 
 
 class Given(Task):
@@ -206,5 +209,70 @@ def test_a_reference_is_scored_by_the_same_sums():
 
 
 def test_every_metric_says_which_is_better():
-    assert {name for name, metric in METRICS.items() if metric.better == "higher"} == {"accuracy", "exact"}
-    assert all(metric.better in ("lower", "higher") for metric in METRICS.values())
+    registry = own_registry()
+    found = {entry.variant.name: registry.load(entry)() for entry in registry.variants("metric")}
+    assert {name for name, metric in found.items() if metric.better == "higher"} == {"accuracy", "exact"}
+    assert all(metric.better in ("lower", "higher") for metric in found.values())
+
+
+class Letters(Metric):
+    """The share of letters of the answers, as text, that are right."""
+
+    better, needs = "higher", "text"
+
+    def count(self, scored):
+        pairs = [(a, b) for said, meant in scored.texts for a, b in zip(said, meant)]
+        return {"right": sum(a == b for a, b in pairs), "all": len(pairs)}
+
+    def score(self, sums):
+        return sums["right"] / sums["all"]
+
+
+def test_a_metric_may_read_the_answers_as_text():
+    target = torch.tensor([[0, 1], [1, 0]])
+    task = Given(target, torch.tensor([[1.0, 1], [1, 0]]), ("letters",))
+    task.scorers, task.decode = {"letters": Letters()}, lambda ids: "".join("abcdefgh"[id] for id in ids)
+    assert evaluate(costing(0.0, 5.0), task, "dev") == {"letters": 1 / 3}
+
+
+OWN = """
+import torch, zoo
+from zoo import tasks
+from zoo_plugins.generated import Copy
+
+class Misses(tasks.Metric):
+    better, unit, needs = "lower", "tokens", "logits"
+    def count(self, scored):
+        return {"missed": (scored.counted & ~scored.right).sum().item()}
+    def score(self, sums):
+        return sums["missed"]
+
+class Strict(Copy):
+    metrics = ("misses", "loss")
+
+class Strange(Copy):
+    metrics = ("acuracy",)
+
+@zoo.hookimpl
+def zoo_variants():
+    return [zoo.Variant("metric", "misses", Misses), zoo.Variant("task", "strict", Strict),
+            zoo.Variant("task", "strange", Strange)]
+"""
+FILE = "plugins: [{plugin}]\ncomparisons:\n  c: {{model: {{}}, shape: quick, task: {task}, train: {{steps: 2}}}}\n"
+
+
+def test_a_task_of_a_plugin_brings_its_own_metric(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "a.yaml").write_text(FILE.format(plugin="own.py", task="strict"))
+    found = read_comparison(open_library(tmp_path / "a.yaml"), "c")
+    task = found.rows[0].first.make_task()
+    assert (task.scorers["misses"].unit, list(task.scorers)) == ("tokens", ["misses", "loss"])
+
+
+def test_a_metric_that_nobody_offers_is_a_fault_when_the_file_is_read(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "a.yaml").write_text(FILE.format(plugin="own.py", task="strange"))
+    with pytest.raises(
+        SpecError, match=r"a.yaml:3:\d+: task 'strange': no metric is called 'acuracy'; did you mean 'ac"
+    ):
+        read_comparison(open_library(tmp_path / "a.yaml"), "c")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from zoo.faults import SpecError
+from zoo.tasks import Metric
 from zoo.train.loop import n_steps
-from zoo.train.metrics import METRICS, Metric
 
 from .comparison import Comparison, Row, Trial
 from .prepared import Prepared
@@ -30,7 +30,7 @@ def drop_rows(comparison: Comparison, prepared: Prepared, out: Path) -> Comparis
     rule = comparison.halving
     if rule is None:
         return comparison
-    metric = prepared.metric(comparison.rows[0].first)
+    metric, ranking = prepared.metric(comparison.rows[0].first), prepared.ranking(comparison.rows[0].first)
     rows = {row.name: replace(row, halving={"rounds": [], "dropped": False}, trials=()) for row in comparison.rows}
     left = list(rows.values())
     for number in range(rule.rounds - 1):
@@ -41,7 +41,7 @@ def drop_rows(comparison: Comparison, prepared: Prepared, out: Path) -> Comparis
         open_ = not all(each["status"] for each in found)
         left = [add_round(*each, open_) for each in zip(left, trials, found, strict=True)]
         if not open_:
-            left = rank_rows(left, comparison.baseline, rule, METRICS[metric])
+            left = rank_rows(left, comparison.baseline, rule, ranking)
         rows |= {row.name: row for row in left}
         left = [row for row in left if row.halving and not row.halving["dropped"]]
         if open_:

@@ -14,7 +14,8 @@ from zoo.model.builder import bind_on_meta, bind_task, check_task, drop_unused_s
 from zoo.model.cost import Cost, count_cost
 from zoo.model.weights import TensorMatch, match_tensors
 from zoo.parts import Architecture
-from zoo.tasks import Task
+from zoo.tasks import Metric, Task
+from zoo.train.metrics import metrics_of
 
 from .run_spec import RunSpec, TrainedRun
 
@@ -66,6 +67,11 @@ class Prepared:
     def metric(self, run: RunSpec) -> str:
         """The name of the metric that ranks the runs of this task."""
         return self.bound_task(run.task, run.shape).metrics[0]
+
+    def ranking(self, run: RunSpec) -> Metric:
+        """What this metric is: how it is counted, and which of two scores is better."""
+        task = self.bound_task(run.task, run.shape)
+        return metrics_of(task)[task.metrics[0]]
 
     def with_text(self, run: R) -> R:
         """The run with the hash of the text that it reads, by which its id is told."""

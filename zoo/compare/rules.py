@@ -13,6 +13,7 @@ from zoo.declare.reader import Reader
 from zoo.declare.signature import show
 from zoo.declare.spec import Node
 from zoo.faults import nearest
+from zoo.train.metrics import metrics_of
 
 from .rows import read_list
 
@@ -155,7 +156,9 @@ def read_claim(node: Node, runs: Mapping[str, Any], metric: str, baseline: str |
         reader.fail(node.get("source").fault(f"source is {show(source)}; it should be a text"))
     if len(reader.faults) > before or None in (row, way, than, of):
         return None
-    return Claim(row, way, than, of, *known_figure(of), on, than_on, *sizes, source)
+    known = (run.make_task() for run in (runs[row], runs[than], *runs.values()) if run)
+    figure = FIGURES.get(of) or next(metrics_of(task)[of] for task in known if of in task.metrics)
+    return Claim(row, way, than, of, figure.better, figure.unit, on, than_on, *sizes, source)
 
 
 def word(node: Node, key: str, known: Iterable[str], default: str | None, reader: Reader) -> str | None:
@@ -212,11 +215,3 @@ def read_sizes(node: Node, way: str | None, reader: Reader) -> tuple[float | Non
     if positive(least) and positive(most) and least >= most:
         reader.fail(node.fault(f"least is {show(least)} and most {show(most)}; least should be below most", "least"))
     return least, most
-
-
-def known_figure(of: str) -> tuple[str, str]:
-    """Which is better, and the unit."""
-    from zoo.train.metrics import METRICS
-
-    figure = FIGURES.get(of) or METRICS[of]
-    return figure.better, figure.unit

@@ -12,7 +12,7 @@ from typing import Any
 from zoo.declare.library import Library
 from zoo.declare.spec import Node, Train
 from zoo.runs import Run
-from zoo.train.metrics import METRICS, Metric
+from zoo.tasks import Metric
 
 from .comparison import Comparison, Row, Trial
 from .optuna_sampler import Values, draw_values, read_version
@@ -48,13 +48,13 @@ def choose_settings(comparison: Comparison, prepared: Prepared, out: Path) -> Co
     rule = comparison.tune
     if rule is None:
         return comparison
-    metric = prepared.metric(comparison.rows[0].first)
+    metric, ranking = prepared.metric(comparison.rows[0].first), prepared.ranking(comparison.rows[0].first)
     found = [extend_trials(row, rule, metric, prepared, out) for row in comparison.rows]
     if rule.draw:  # every row as far as the last of them
         least = min(len(row.trials) for row, _ in found if row.trials)
         found = [(replace(row, trials=row.trials[:least]), trials[:least]) for row, trials in found]
     ended = all(trial["status"] for _, trials in found for trial in trials)
-    chosen = [choose_trial(row, trials, rule, METRICS[metric], ended) if row.trials else row for row, trials in found]
+    chosen = [choose_trial(row, trials, rule, ranking, ended) if row.trials else row for row, trials in found]
     return comparison.replace_rows(chosen)
 
 
@@ -75,7 +75,7 @@ def extend_trials(row: Row, rule: Tune, metric: str, prepared: Prepared, out: Pa
         return [each["dev"] for each in ended] if all(each["status"] for each in ended) else None
 
     draw_values(
-        rule, rule.draw, METRICS[metric].better, lambda path: isinstance(read_setting(lowest, path), int), score
+        rule, rule.draw, prepared.ranking(run).better, lambda path: isinstance(read_setting(lowest, path), int), score
     )
     return replace(row, trials=tuple(trials)), found
 

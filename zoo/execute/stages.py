@@ -28,7 +28,6 @@ from zoo.registry import discover
 from zoo.runs import Run
 from zoo.tasks import Reference, Task, Tokenizer
 from zoo.train.loop import BoundTrain, bind_settings, device
-from zoo.train.metrics import METRICS
 
 from .engines import Resources
 from .pool import Job
@@ -266,14 +265,14 @@ def work(run: RunSpec, record: Mapping[str, Any], task: Task) -> int:
 def summary(comparison: Comparison, prepared: Prepared, file: str) -> dict[str, Any]:
     """The record of a comparison: its rows, and what ranks them."""
     first = comparison.rows[0].first
-    name = prepared.metric(first)
+    ranking = prepared.ranking(first)
     return {
         "format": FORMAT,
         "name": comparison.name,
         "file": file,
         "sets": prepared.library.overrides,
         "task": first.task.name,
-        "metric": {"name": name, "better": METRICS[name].better, "unit": METRICS[name].unit},
+        "metric": {"name": prepared.metric(first), "better": ranking.better, "unit": ranking.unit},
         "select": "best dev",
         "baseline": comparison.baseline,
         "test": comparison.test,

@@ -19,7 +19,7 @@ from zoo.declare.spec import Node
 from zoo.model.builder import bind, make
 from zoo.tasks import SPLITS, Batch, Data, Task
 from zoo.train.loop import groups
-from zoo.train.metrics import METRICS, evaluate, loss, predict
+from zoo.train.metrics import evaluate, loss, predict
 
 from .harness import Subject, Suite
 from .part_case import MissingOptions, PartCase, collect_checks, combine
@@ -199,8 +199,10 @@ def hidden(case: PartCase) -> str | None:
 def coverage(case: PartCase) -> str | None:
     """Bits per byte are of the whole text: the bytes of all targets that count in a split are those of its text."""
     task = prepare_task(case)
-    if "bpb" not in task.metrics or task.has_source:
-        return "it has no bits per byte" if "bpb" not in task.metrics else "a part of its text is source"
+    if task.bytes is None or task.has_source:
+        return (
+            "it does not know how many bytes an id stands for" if task.bytes is None else "a part of its text is source"
+        )
     assert task.data is not None and task.bytes is not None  # what bits per byte are counted from
     read = task.data.read()
     for split in SPLITS[1:]:
@@ -225,8 +227,9 @@ class Uniform(nn.Module):
 def metrics(case: PartCase) -> None:
     """The metrics are known, each comes out finite, and a model that knows nothing loses ln V, V the choices."""
     task = prepare_task(case)
-    if strange := [name for name in task.metrics if name not in METRICS] or not task.metrics:
-        case.fail(f"the metrics should be some of {', '.join(METRICS)}, and are {strange}.")
+    known = [case.library.registry.spelling(entry) for entry in case.library.registry.variants("metric")]
+    if strange := [name for name in task.metrics if name not in known] or not task.metrics:
+        case.fail(f"the metrics should be some of {', '.join(known)}, and are {strange}.")
     model = Uniform(task.vocab_size)
     nats = math.log(task.vocab_size if task.choices is None else len(task.choices))
     for split, size in itertools.product(("dev", *task.probes), (64, 5)):
