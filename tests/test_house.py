@@ -162,6 +162,74 @@ def test_no_test_is_lost():
         assert len(tests) == len(set(tests)), path
 
 
+TESTED_ELSEWHERE = {
+    "claims.py": "reporting/test_claims.py",
+    "cli/check.py": "testing/test_harness.py",
+    "cli/models.py": "model/test_card.py",
+    "cli/runs.py": "cli/test_runs_command.py",
+    "cli/scaffold.py": "templates/test_scaffold.py",
+    "cli/tables.py": "reporting/test_report.py",
+    "cli/weights.py": "interop/test_family.py",
+    "compare/optuna_sampler.py": "compare/test_tune.py",
+    "compare/rows.py": "compare/test_comparison.py",
+    "compare/rules.py": "compare/test_comparison.py",
+    "compare/run_spec.py": "compare/test_comparison.py",
+    "declare/override.py": "declare/test_library.py",
+    "declare/reader.py": "declare/test_spec.py",
+    "declare/resize.py": "declare/test_spec.py",
+    "declare/shape.py": "declare/test_spec.py",
+    "execute/estimate.py": "compare/test_design.py",
+    "execute/launcher.py": "train/test_parallel.py",
+    "execute/progress.py": "execute/test_pool.py",
+    "execute/stages.py": "execute/test_end_to_end.py",
+    "execute/step_timer.py": "execute/test_match_seconds.py",
+    "execute/worker.py": "execute/test_pool.py",
+    "faults.py": "declare/test_library.py",
+    "hooks.py": "test_registry.py",
+    "interop/folders.py": "interop/test_family.py",
+    "interop/template.py": "interop/test_family.py",
+    "interop/tensor_names.py": "interop/test_family.py",
+    "model/stack.py": "model/test_contracts.py",
+    "model/weights.py": "train/test_loop.py",
+    "numbers.py": "reporting/test_report.py",
+    "parts": "model/test_contracts.py",
+    "pytest_plugin.py": "testing/test_harness.py",
+    "reporting": "reporting/test_report.py",
+    "reporting/forms/html.py": "reporting/test_html.py",
+    "reporting/judging": "reporting/test_verdict.py",
+    "reporting/pictures": "reporting/test_pictures.py",
+    "tasks.py": "plugins/test_task.py",
+    "testing": "testing/test_planted.py",
+}
+"""A module, or all of a folder, and the file that tests it, where that is not the file of its name."""
+
+
+def find_tests(module: str) -> Path:
+    """Where the tests of `room/module.py` stand: in `room/test_module.py`, or where the table says."""
+    path = Path(module)
+    own = path.with_name(f"test_{path.name}")
+    if (ROOT / "tests" / own).exists():
+        return own
+    named = next((key for key in (module, *map(str, path.parents)) if key in TESTED_ELSEWHERE), None)
+    assert named, f"zoo/{module} has no tests: write tests/{own}, or name the file that tests it in TESTED_ELSEWHERE"
+    return Path(TESTED_ELSEWHERE[named])
+
+
+def test_every_module_has_tests_where_its_name_says():
+    for path in sorted((ROOT / "zoo").rglob("*.py")):
+        if path.name != "__init__.py" and "templates" not in path.parts:
+            assert (ROOT / "tests" / find_tests(str(path.relative_to(ROOT / "zoo")))).exists(), path
+
+
+def test_only_what_is_tested_elsewhere_is_in_the_table():
+    for name in TESTED_ELSEWHERE:
+        path = ROOT / "zoo" / name
+        assert path.exists(), f"zoo/{name} is gone"
+        if path.is_file():
+            own = Path(name).with_name(f"test_{path.name}")
+            assert not (ROOT / "tests" / own).exists(), f"tests/{own} is there: take zoo/{name} out of the table"
+
+
 LAYERS = (
     ("faults", "hooks", "numbers", "statistics", "claims", "files", "tasks"),
     ("registry", "record"),

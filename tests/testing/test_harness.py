@@ -145,7 +145,7 @@ def test_a_verdict_over_cases(cases, even_status, small_status):
     assert one.reason == ("it is odd" if even_status == SKIPPED else "")
     assert ("zoo check norm:rmsnorm --only small" in two.reason) == (small_status == FAILED)
     if 7 in cases:
-        assert "KeyError at test_kit.py:" in two.reason and "Model: case 7" in two.reason
+        assert "KeyError at test_harness.py:" in two.reason and "Model: case 7" in two.reason
     assert [r.check for r in examine(subject("norm:rmsnorm"), suite, ["small"])] == ["small"]
 
 
