@@ -163,6 +163,7 @@ def test_no_test_is_lost():
 
 
 TESTED_ELSEWHERE = {
+    "__main__.py": "execute/test_end_to_end.py",
     "claims.py": "reporting/test_claims.py",
     "cli/check.py": "testing/test_harness.py",
     "cli/models.py": "model/test_card.py",
