@@ -6,7 +6,7 @@ import pytest
 
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.reporting.text import escape, flat
+from zoo.reporting.text import escape_markdown, one_line
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -33,8 +33,11 @@ def test_every_claim_stands_on_the_page_and_in_a_report_of_the_same_file(name):
     claims = read_comparison(open_library(ROOT / "examples/evidence.yaml"), name).claims
     assert claims
     for claim in claims:
-        assert escape(flat(claim.words)) in report
-        assert any(escape(flat(claim.words)) in line and f"({name}/report.md)" in line for line in page.splitlines())
+        assert escape_markdown(one_line(claim.words)) in report
+        assert any(
+            escape_markdown(one_line(claim.words)) in line and f"({name}/report.md)" in line
+            for line in page.splitlines()
+        )
     for picture in set(report.split("](")[1:]):
         assert not picture.split(")")[0].endswith(".png") or (REPORTS / name / picture.split(")")[0]).exists()
 

@@ -14,7 +14,7 @@ from support.tables import folder, markdown_rows, run
 from zoo import SpecError, reporting
 from zoo import statistics as ours
 from zoo.cli import main
-from zoo.reporting.judging.across import across, by_task
+from zoo.reporting.judging.across import average_tasks, split_by_task
 from zoo.reporting.overviews import aggregate
 
 BPB = {"name": "bpb", "better": "lower", "unit": "bits per byte"}
@@ -47,7 +47,7 @@ def two(out, lm=LM, recall=RECALL, **document):
 
 
 def lines(tables):
-    return {line.name: line for line in across(tables).lines}
+    return {line.name: line for line in average_tasks(tables).lines}
 
 
 @pytest.mark.parametrize("row", GAINS)
@@ -146,7 +146,7 @@ def test_runs_to_come_take_no_number_away_and_are_told(tmp_path):
 
 
 def test_rows_that_are_not_everywhere_are_named(tmp_path):
-    found = across(two(tmp_path, lm=LM | {"odd": LM["tall"]}))
+    found = average_tasks(two(tmp_path, lm=LM | {"odd": LM["tall"]}))
     assert found.elsewhere == {"odd": ("lm",)} and "odd" not in [line.name for line in found.lines]
     assert "not here: odd (lm)" in aggregate(found.tables).files["md"]
 
@@ -190,7 +190,7 @@ FAULTS = {
 @pytest.mark.parametrize("text", FAULTS)
 def test_what_cannot_be_averaged_is_refused(tmp_path, text):
     with pytest.raises(SpecError) as error:
-        across(FAULTS[text](tmp_path))
+        average_tasks(FAULTS[text](tmp_path))
     assert text in str(error.value)
 
 
@@ -198,7 +198,7 @@ def test_all_faults_come_at_once(tmp_path):
     lm = LM | {"base": [None] * 4}
     tables = [compared(tmp_path, "lm", lm, BPB, 1), compared(tmp_path, "recall", RECALL, ACCURACY, 2, baseline="wide")]
     with pytest.raises(SpecError) as error:
-        across(tables)
+        average_tasks(tables)
     assert len(error.value.faults) == 2
 
 
@@ -231,13 +231,13 @@ def crossed(out, axis="task", values=("copy", "recall")):
 
 def test_a_comparison_whose_task_varies_is_taken_apart(tmp_path):
     table = crossed(tmp_path)
-    parts = by_task(table)
+    parts = split_by_task(table)
     assert [part.name for part in parts] == ["crossed (copy)", "crossed (recall)"]
-    found = across([table])
+    found = average_tasks([table])
     assert [line.name for line in found.lines] == ["tall", "base", "wide"] and found.baseline == "base"
     assert [cell.mean for cell in found.lines[0].cells] == [pytest.approx(0.2)] * 2  # each to its own task's baseline
-    assert by_task(crossed(tmp_path / "b", "task.pairs", ("4", "8")))[1].name == "crossed (pairs=8)"
-    [whole] = by_task(crossed(tmp_path / "c", "task.tokenizer"))  # the same text is scored
+    assert split_by_task(crossed(tmp_path / "b", "task.pairs", ("4", "8")))[1].name == "crossed (pairs=8)"
+    [whole] = split_by_task(crossed(tmp_path / "c", "task.tokenizer"))  # the same text is scored
     assert whole.name == "crossed"
 
 
@@ -267,7 +267,7 @@ def test_a_comparison_in_which_the_task_alone_varies_is_refused(tmp_path):
     rows = {name: [given(0.5, ACCURACY, 0)] for name in ("copy", "recall")}
     folder(tmp_path, rows, name="one", cells={"copy": {"task": "copy"}, "recall": {"task": "recall"}}, baseline="copy")
     with pytest.raises(SpecError, match="only its task varies"):
-        across([reporting.read(tmp_path, "one")])
+        average_tasks([reporting.read(tmp_path, "one")])
 
 
 def test_the_command_prints_one_table_and_writes_its_forms(tmp_path):

@@ -27,7 +27,7 @@ from zoo.declare.library import open_library, own_registry
 from zoo.declare.yaml import dump
 from zoo.execute.stages import write_comparison
 from zoo.reporting.forms.latex import to_latex
-from zoo.reporting.judging.claims import _word, found, signed
+from zoo.reporting.judging.claims import _decide, format_signed, judge_claims
 from zoo.statistics import interval
 
 TWO = "rows: {a: {model: gpt2-like}, b: {model: llama-like}}\n"
@@ -40,7 +40,7 @@ train: {steps: 3}
 
 def judged(tmp_path, runs, *claims, **document):
     """What is found of claims about rows whose runs are given."""
-    return found(table(tmp_path, runs, baseline="b", claims=[each.record() for each in claims], **document))
+    return judge_claims(table(tmp_path, runs, baseline="b", claims=[each.record() for each in claims], **document))
 
 
 def scores(*values, metric="bpb", split="test", **parts):
@@ -122,7 +122,7 @@ def test_where_the_truth_is_a_bound_each_word_is_wrong_in_one_of_forty(tmp_path,
     given, said = table(tmp_path, {}), claim(way, **sizes)
     noise = 0.01 * np.random.default_rng(0).standard_normal((2000, 6))
     lows, highs = interval(-bound + noise)
-    words = Counter(_word(given, said, low, high, 6)[0] for low, high in zip(lows, highs, strict=True))
+    words = Counter(_decide(given, said, low, high, 6)[0] for low, high in zip(lows, highs, strict=True))
     assert 28 <= words["reproduced"] <= 72 and 28 <= words["not reproduced"] <= 72
 
 
@@ -333,7 +333,7 @@ def test_all_claims_on_one_page(positions, tmp_path):
 
 
 def test_large_numbers_have_no_decimals():
-    assert [signed(value) for value in (0.03, -0.0004, 99.5, 1234.6, -52_428_800.0)] == [
+    assert [format_signed(value) for value in (0.03, -0.0004, 99.5, 1234.6, -52_428_800.0)] == [
         "+0.030", "-0.0004", "+99.500", "+1,235", "-52,428,800",
     ]  # fmt: skip
 

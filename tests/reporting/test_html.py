@@ -19,7 +19,7 @@ from zoo.reporting import to_html
 from zoo.reporting.drawing import Scale
 from zoo.reporting.forms.columns import columns
 from zoo.reporting.forms.markup import Markup, tag
-from zoo.reporting.forms.plots import thinned
+from zoo.reporting.forms.plots import thin
 
 EMPTY = {"input", "meta", "link", "br", "img"}
 
@@ -309,4 +309,4 @@ def test_ticks_are_round_and_told_apart(low, high, log, labels):
 
 
 def test_a_long_series_keeps_its_ends():
-    assert thinned(range(1000), 5) == [0, 250, 500, 749, 999] and thinned([1, 2], 5) == [1, 2]
+    assert thin(range(1000), 5) == [0, 250, 500, 749, 999] and thin([1, 2], 5) == [1, 2]

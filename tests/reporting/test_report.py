@@ -19,9 +19,9 @@ from zoo import numbers, reporting
 from zoo.reporting import Mean, Row, Run
 from zoo.reporting.forms.columns import columns
 from zoo.reporting.forms.terminal import fit
-from zoo.reporting.judging.curves import _curve as curve_of
+from zoo.reporting.judging.curves import make_curve as curve_of
 from zoo.reporting.pictures.canvas import spread
-from zoo.reporting.text import differs
+from zoo.reporting.text import spell_choices
 
 
 def rendered(text: str) -> list[str]:
@@ -267,7 +267,7 @@ def test_units(form, value, text):
 
 def test_a_choice_reads_like_yaml():
     choice = {"position": {"name": "rope", "base": 1e4}, "share": None, "norm": ["a", {"name": "b"}], "on": True}
-    assert differs(choice) == "position: rope (base: 10000.0), share: null, norm: [a, b], on: true"
+    assert spell_choices(choice) == "position: rope (base: 10000.0), share: null, norm: [a, b], on: true"
 
 
 def test_the_caption_says_how_the_numbers_came_about(tmp_path):
@@ -281,7 +281,7 @@ def test_the_caption_says_how_the_numbers_came_about(tmp_path):
     )
     assert "'no difference' is within 0.030 bpb, 1 % of the baseline's." in text
     assert "An exact test on 3 paired seeds cannot reach p < 0.05 (its smallest p is 0.25); it takes 6." in text
-    assert "Parts from transformer-zoo 0.1.0." in text
+    assert "Variants from transformer-zoo 0.1.0." in text
 
 
 @pytest.mark.parametrize("n_seeds, least", [(1, "1"), (5, "0.0625"), (6, None)])
@@ -374,7 +374,7 @@ def test_the_terminal_shows_whole_columns_at_any_width(tmp_path, width):
         mark = {"commas": ", ", "words": " "}.get(column.breaks, "\n")
         assert all(phrase in text for cell in cells for phrase in cell.split(mark))
     assert len(heads) + len(left_out) == 14
-    assert ("No room" in text) == bool(left_out)
+    assert ("do not fit this width" in text) == bool(left_out)
     if width >= 80:
         assert {"variant", "test bpb", "difference [95 %]", "verdict", "status"} <= set(heads)
     if width == 200:

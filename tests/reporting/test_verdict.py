@@ -17,9 +17,9 @@ import zoo
 from zoo import reporting
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.reporting.judging.effects import effects
-from zoo.reporting.judging.pareto import fronts
-from zoo.reporting.judging.verdict import findings, rule, sentences
+from zoo.reporting.judging.effects import judge_effects
+from zoo.reporting.judging.pareto import find_best
+from zoo.reporting.judging.verdict import describe_rows, findings, rule
 
 BASE = [1.90, 1.98, 1.86, 2.01, 1.93, 1.95, 1.88, 1.99]
 NOISE = [0.001, -0.002, 0.002, 0.0, -0.001, 0.003, -0.003, 0.001]
@@ -30,7 +30,7 @@ def arm(shift, noise=NOISE, base=BASE):
     return [run(seed, score + shift + e) for seed, (score, e) in enumerate(zip(base, noise))]
 
 
-def told(given):
+def verdicts_of(given):
     return {name: finding.phrase for name, finding in findings(given).items()}
 
 
@@ -40,7 +40,7 @@ def test_every_row_has_its_words(tmp_path):
     given = table(tmp_path, rows, baseline="base")
     found = findings(given)
     assert list(found) == ["better", "same", "worse", "noisy"]  # the best first
-    words = told(given)
+    words = verdicts_of(given)
     assert (words["better"], words["worse"]) == ("better", "worse")
     assert words["same"] == "no difference larger than 0.002"  # the interval ends at .00185, and is rounded up
     assert words["noisy"] == f"cannot tell: run {found['noisy'].verdict.more} more seeds"
@@ -56,9 +56,11 @@ def test_a_metric_may_be_better_when_higher(tmp_path):
         tmp_path, {"base": arm(0, [0] * 8), "more": arm(0.03), "less": arm(-0.03)},
         baseline="base", metric=BPB | {"better": "higher"},
     )  # fmt: skip
-    assert told(given) == {"more": "better", "less": "worse"}
+    assert verdicts_of(given) == {"more": "better", "less": "worse"}
     assert findings(given)["more"].verdict.improvement == 1.0
-    assert sentences(given)[0].startswith("more: better than base by 0.030 bpb (95 % interval +0.028 to +0.032, p = ")
+    assert describe_rows(given)[0].startswith(
+        "more: better than base by 0.030 bpb (95 % interval +0.028 to +0.032, p = "
+    )
 
 
 def test_sentences_stand_above_the_table_the_best_first(tmp_path):
@@ -69,7 +71,7 @@ def test_sentences_stand_above_the_table_the_best_first(tmp_path):
         "same: no difference larger than 0.002 (difference +0.0001 bpb, 95 % interval -0.002 to +0.002, p = 1).",
         "worse: worse than base by 0.030 bpb (95 % interval +0.028 to +0.032, p = 0.023).",
     ]
-    assert sentences(given) == expected
+    assert describe_rows(given) == expected
     for text in (reporting.to_plain(given), reporting.to_markdown(given), shown(given, 200)):
         lines = [text.index(sentence[:30]) for sentence in expected]
         assert lines == sorted(lines) and lines[-1] < text.index("variant")
@@ -100,8 +102,8 @@ def test_the_correction_is_over_arms_and_a_reference_is_none(tmp_path):
 def test_a_reference_is_held_against_every_seed(tmp_path, score, phrase, sentence):
     """Four of the baseline's seeds are above 1.93, one is equal."""
     given = table(tmp_path, {"base": arm(0, [0] * 8), "ref": [run(0, score, train=None)]}, baseline="base")
-    assert told(given) == {"ref": phrase} and findings(given)["ref"].verdict is None
-    assert sentences(given) == [f"ref, a reference: {sentence}"]
+    assert verdicts_of(given) == {"ref": phrase} and findings(given)["ref"].verdict is None
+    assert describe_rows(given) == [f"ref, a reference: {sentence}"]
     row = next(row for row in json.loads(reporting.to_json(given))["rows"] if row["name"] == "ref")
     assert row["verdict"]["word"] is None and "p" not in row["verdict"]
 
@@ -128,7 +130,7 @@ def test_a_pair_without_a_score_is_lost_and_said_to_be(tmp_path):
     given = table(tmp_path, rows, baseline="base")
     finding = findings(given)["arm"]
     assert (finding.planned, finding.lost, finding.verdict.n) == (8, 2, 5)  # seed 5 may still come
-    [line] = sentences(given)
+    [line] = describe_rows(given)
     assert line.startswith("arm: cannot tell: run 1 more seed (")
     assert line.endswith(" 2 of 8 pairs are lost to runs without a finite score; this is on the survivors only.")
 
@@ -159,13 +161,15 @@ def test_every_end_is_an_outcome_with_a_rate(tmp_path):
     assert row.status == "2/8 done, 2/8 out of memory, 1/8 killed, 1/8 failed, 2/8 diverged"
     entry = next(row for row in json.loads(reporting.to_json(given))["rows"] if row["name"] == "arm")
     assert entry["outcomes"] == {"out of memory": 2, "killed": 1, "failed": 1, "diverged": 2, "done": 2}
-    assert "gone: no verdict: diverged." in sentences(given)
+    assert "gone: no verdict: diverged." in describe_rows(given)
     assert "8/8 diverged" in reporting.to_plain(given) and "8/8 done" in reporting.to_plain(given)
 
 
 def test_arms_without_a_shared_seed_have_no_verdict(tmp_path):
     rows = {"base": arm(0, [0] * 8)[:4], "arm": ended(arm(0), dict.fromkeys(range(4), ("diverged", "NaN")))}
-    assert sentences(table(tmp_path, rows, baseline="base")) == ["arm: no verdict: no seed has a score on both sides."]
+    assert describe_rows(table(tmp_path, rows, baseline="base")) == [
+        "arm: no verdict: no seed has a score on both sides."
+    ]
 
 
 def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_path):
@@ -173,7 +177,7 @@ def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_p
     given = table(tmp_path, rows, baseline="base")
     assert rule(given).margin == pytest.approx(0.01 * np.mean(BASE)) and not rule(given).chosen
     given = table(tmp_path, rows, baseline="base", margin=0.001)
-    assert told(given)["same"].startswith("cannot tell") and "within 0.001 bpb." in reporting.to_plain(given)
+    assert verdicts_of(given)["same"].startswith("cannot tell") and "within 0.001 bpb." in reporting.to_plain(given)
     assert json.loads(reporting.to_json(given))["rule"] == {
         "test": "sign-flip", "margin": 0.001, "chosen": True, "arms": 1, "fewest": 6,
     }  # fmt: skip
@@ -182,9 +186,9 @@ def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_p
 def test_the_test_may_be_students(tmp_path):
     rows = {"base": arm(0, [0] * 8)[:3], "arm": arm(-0.03)[:3]}
     exact = table(tmp_path, rows, baseline="base")
-    assert told(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.to_plain(exact)
+    assert verdicts_of(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.to_plain(exact)
     student = table(tmp_path, rows, baseline="base", test="paired-t")
-    assert told(student) == {"arm": "better"}
+    assert verdicts_of(student) == {"arm": "better"}
     theirs = stats.ttest_1samp([-0.029, -0.032, -0.028], 0).pvalue
     assert findings(student)["arm"].verdict.p == pytest.approx(theirs)
     assert "p is that of a paired t-test" in reporting.to_plain(student) and "exact" not in reporting.to_plain(student)
@@ -193,7 +197,7 @@ def test_the_test_may_be_students(tmp_path):
 def test_the_seeds_that_an_exact_test_takes_grow_with_the_rows(tmp_path):
     rows = {"base": arm(0, [0] * 8)[:7]} | {name: arm(-0.03)[:7] for name in "abcde"}
     given = table(tmp_path, rows, baseline="base")
-    assert set(told(given).values()) == {"cannot tell: run 1 more seed"}
+    assert set(verdicts_of(given).values()) == {"cannot tell: run 1 more seed"}
     line = "An exact test on 7 paired seeds cannot reach p < 0.05 over 5 rows (its smallest p is 0.0781); it takes 8."
     assert line in reporting.to_plain(given)
     assert findings(given)["a"].verdict.p_holm == 5 * 2 / 2**7
@@ -246,7 +250,7 @@ def named(found):
 def test_a_slot_is_averaged_over_the_others(tmp_path):
     """Against least squares over all runs, and an interval over seeds by scipy."""
     given = grid(tmp_path, AXES, additive)
-    main = named(effects(given).main)
+    main = named(judge_effects(given).main)
     assert set(main) == {"position: rope", "position: alibi", "norm: rms", "ffn: glu"}
     alibi, glu = main["position: alibi"], main["ffn: glu"]
     assert (alibi.contrast.settings, alibi.verdict.n) == (4, 8)  # a seed is one observation, however many runs it has
@@ -272,7 +276,7 @@ def test_a_slot_is_averaged_over_the_others(tmp_path):
 
 def test_two_slots_together(tmp_path):
     given = grid(tmp_path, AXES, additive)
-    both = named(effects(given).interactions)
+    both = named(judge_effects(given).interactions)
     assert len(both) == 2 * 1 + 2 * 1 + 1
     odd = both["position: alibi with ffn: glu"]
     assert odd.verdict.mean == pytest.approx(0.04, abs=0.002) and odd.phrase == "worse together"
@@ -301,7 +305,7 @@ def test_a_setting_that_never_ends_well_is_left_out_and_a_seed_that_fails_is_los
             else additive(cell, seed)
         )
 
-    main = named(effects(grid(tmp_path, AXES, score)).main)
+    main = named(judge_effects(grid(tmp_path, AXES, score)).main)
     rope = main["position: rope"]
     assert (rope.contrast.settings, rope.verdict.n, rope.contrast.lost) == (3, 7, 1)
     assert rope.verdict.mean == pytest.approx(-0.05, abs=0.002)
@@ -314,7 +318,7 @@ def test_half_of_a_grid_will_do_if_it_is_balanced(tmp_path):
     names = [", ".join(values) for values in itertools.product(*axes.values())]
     half = {"none, ln, relu", "none, rms, glu", "rope, ln, glu", "rope, rms, relu"}
     given = grid(tmp_path, axes, additive, without=set(names) - half)
-    main = named(effects(given).main)
+    main = named(judge_effects(given).main)
     assert {name: effect.contrast.settings for name, effect in main.items()} == {
         "position: rope": 2,
         "norm: rms": 2,
@@ -323,21 +327,21 @@ def test_half_of_a_grid_will_do_if_it_is_balanced(tmp_path):
     assert [main[n].verdict.mean for n in ("position: rope", "norm: rms", "ffn: glu")] == pytest.approx(
         [-0.05, 0, -0.03], abs=0.002
     )
-    assert effects(given).interactions == ()
+    assert judge_effects(given).interactions == ()
 
     def score(cell, seed):
         return additive(cell, seed) if ", ".join(cell.values()) in half else None
 
     more = grid(tmp_path, axes, score, without=set(names) - half - {"rope, rms, glu"}, base="none, ln, relu")
-    assert named(effects(more).main) == main  # a row that never ended well tips no balance
+    assert named(judge_effects(more).main) == main  # a row that never ended well tips no balance
     crooked = grid(
         tmp_path, axes, additive, without={"rope, rms, glu", "none, rms, glu", "rope, ln, glu", "rope, rms, relu"}
     )
-    assert effects(crooked).main == ()
-    assert effects(crooked).why_not == (
+    assert judge_effects(crooked).main == ()
+    assert judge_effects(crooked).why_not == (
         "No slot is averaged over others: none changes alone at two settings with shared seeds."
     )
-    assert effects(crooked).why_not in reporting.to_plain(crooked)
+    assert judge_effects(crooked).why_not in reporting.to_plain(crooked)
 
 
 def test_two_slots_that_change_together_are_not_told_apart(tmp_path):
@@ -345,7 +349,7 @@ def test_two_slots_that_change_together_are_not_told_apart(tmp_path):
     axes = {"position": ("none", "rope"), "norm": ("ln", "rms"), "ffn": ("relu", "glu")}
     names = [", ".join(values) for values in itertools.product(*axes.values())]
     tied = {name for name in names if ("none" in name) == ("ln" in name)}
-    found = effects(grid(tmp_path, axes, additive, without=set(names) - tied))
+    found = judge_effects(grid(tmp_path, axes, additive, without=set(names) - tied))
     assert list(named(found.main)) == ["ffn: glu"]
     assert found.why_not.endswith("position: rope, norm: rms.")
 
@@ -355,17 +359,19 @@ def test_two_slots_that_change_together_are_not_told_apart(tmp_path):
     [
         ({"position": ("none", "rope")}, None, "only position varies, so the rows are its effects"),
         ({"position": ("none", "rope"), "norm": ("ln",)}, None, "only position varies, so the rows are its effects"),
-        ({"position": ("none", "rope"), "norm": ("ln", "rms")}, "x", "the baseline x is none of the settings"),
+        ({"position": ("none", "rope"), "norm": ("ln", "rms")}, "x", "the baseline x is not one of the settings"),
     ],
 )
 def test_why_no_slot_is_averaged(tmp_path, axes, base, why):
-    assert effects(grid(tmp_path, axes, additive, base=base)).why_not == f"No slot is averaged over others: {why}."
+    assert (
+        judge_effects(grid(tmp_path, axes, additive, base=base)).why_not == f"No slot is averaged over others: {why}."
+    )
 
 
 def test_rows_that_are_written_out_have_no_axes(tmp_path):
     """So have the records of earlier versions."""
     given = table(tmp_path, {"a": arm(0), "b": arm(0.01)}, baseline="a")
-    assert effects(given).why_not == "No slot is averaged over others: the rows are not made by 'vary'."
+    assert judge_effects(given).why_not == "No slot is averaged over others: the rows are not made by 'vary'."
     assert "averaged" not in reporting.to_plain(given)
 
 
@@ -375,7 +381,7 @@ def test_effects_stand_under_the_table_in_every_form(tmp_path):
     small = text[text.index("## Each slot, averaged over the others") : text.index("## Two slots together")]
     head, _, *rows = markdown_rows(small)
     assert head == ["effect of", "against", "difference [95 %]", "p", "verdict", "settings", "seeds"]
-    assert [row[0] for row in rows] == [effect.name for effect in effects(given).main]
+    assert [row[0] for row in rows] == [effect.name for effect in judge_effects(given).main]
     assert rows[0][1] == "none" and rows[0][4] == "better"
     assert "position: alibi with ffn: glu" in reporting.to_plain(given)
     for width in (80, 120, 200):
@@ -399,7 +405,7 @@ def test_the_front_of_every_cost(tmp_path):
         "ref": [run(0, 1.0, train=None, model=None)], "lost": [run(0, None, "diverged")],
     }  # fmt: skip
     given = table(tmp_path, rows, baseline="small")
-    assert fronts(given) == {"parameters": ["large", "small"], "train_seconds": ["large", "between"]}
+    assert find_best(given) == {"parameters": ["large", "small"], "train_seconds": ["large", "between"]}
     cells = dict(zip(("head", "rule", "ref", "large", "small", "between"), markdown_rows(reporting.to_markdown(given))))
     at = cells["head"].index("Pareto")
     assert [cells[name][at] for name in ("large", "small", "between", "ref")] == [
@@ -408,7 +414,7 @@ def test_the_front_of_every_cost(tmp_path):
     entry = json.loads(reporting.to_json(given))["rows"][1]
     assert entry["pareto"] == {"parameters": True, "train_seconds": True}
     higher = table(tmp_path, rows, baseline="small", metric=BPB | {"better": "higher"})
-    assert fronts(higher)["parameters"] == ["between", "small"]
+    assert find_best(higher)["parameters"] == ["between", "small"]
 
 
 def test_the_front_of_decode_speed_where_that_is_known(tmp_path):
@@ -416,12 +422,12 @@ def test_the_front_of_decode_speed_where_that_is_known(tmp_path):
         name: costly(score, 1, 1.0, decode={"tokens_per_second": speed})
         for name, score, speed in (("a", 1.0, 10.0), ("b", 2.0, 20.0), ("c", 3.0, 5.0))
     }
-    assert fronts(table(tmp_path, rows)) == {"decode_time": ["a", "b"]}
+    assert find_best(table(tmp_path, rows)) == {"decode_time": ["a", "b"]}
 
 
 def test_times_of_two_machines_are_not_compared(tmp_path):
     rows = {"a": costly(1.0, 5, 9.0, machine={"cores": 2}), "b": costly(2.0, 4, 5.0, machine={"cores": 64})}
-    assert set(fronts(table(tmp_path, rows))) == {"parameters"}
+    assert set(find_best(table(tmp_path, rows))) == {"parameters"}
 
 
 VARIED = """

@@ -78,5 +78,5 @@ def markdown_rows(text: str) -> list[list[str]]:
 
 def shown(given: Table, width: int, gate: reporting.Gate | None = None) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(reporting.terminal(given, gate))
+    console.print(reporting.Terminal(given, gate))
     return console.file.getvalue()

@@ -21,8 +21,8 @@ from zoo import build, record, reporting
 from zoo.execute import perform
 from zoo.parts import Shape
 from zoo.parts.generate import generate
-from zoo.reporting.judging.claims import found
-from zoo.reporting.judging.pareto import fronts
+from zoo.reporting.judging.claims import judge_claims
+from zoo.reporting.judging.pareto import find_best
 from zoo.runs import Run
 from zoo.tasks import Batch
 from zoo.train import decode_speed
@@ -238,7 +238,7 @@ def test_rows_that_wrote_different_lengths_are_not_compared(tmp_path):
         in reporting.to_markdown(given)
     )
     assert "NOT the same in every run, so rows cannot be compared in it." in reporting.to_markdown(given)
-    assert "decode time" not in reporting.to_markdown(given) and not fronts(given)
+    assert "decode time" not in reporting.to_markdown(given) and not find_best(given)
 
 
 def test_rows_by_different_clocks_are_not_compared(tmp_path):
@@ -246,7 +246,7 @@ def test_rows_by_different_clocks_are_not_compared(tmp_path):
     assert "64 tokens by processor time, or 8 rows of 64 tokens by the clock on the wall" in reporting.to_markdown(
         given
     )
-    assert "cannot be compared" in reporting.to_markdown(given) and not fronts(given)
+    assert "cannot be compared" in reporting.to_markdown(given) and not find_best(given)
 
 
 def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
@@ -257,7 +257,7 @@ def test_a_claim_about_different_clocks_cannot_be_told(tmp_path):
                    for seed in range(3)]
             for name, by, measured in (("a", 2000.0, clock), ("b", 1000.0, "processor"))
         }  # fmt: skip
-        [each] = found(table(tmp_path, rows, baseline="b", claims=[claim(**claimed).record()]))
+        [each] = judge_claims(table(tmp_path, rows, baseline="b", claims=[claim(**claimed).record()]))
         assert each.word == word
 
 

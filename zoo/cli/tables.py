@@ -75,11 +75,11 @@ def baseline() -> None:
 def update(ctx: click.Context, out: Path, name: str, to: Path, allow_failures: bool) -> None:
     """Write what a later report needs of the comparison NAME of OUT into a small file, to be committed."""
     table = reports.read(out, name)
-    lacking = [f"{row.name}: {row.status}" for row in table.rows if reports.unfinished(row)]
+    lacking = [f"{row.name}: {row.status}" for row in table.rows if reports.is_unfinished(row)]
     for line in lacking:
         click.echo(line, err=True)
     if lacking and not allow_failures:
         click.echo(f"{to} is left as it was; --allow-failures writes it all the same", err=True)
         ctx.exit(3)
-    reports.keep(table, to)
+    reports.save_baseline(table, to)
     click.echo(f"baseline: {to}")

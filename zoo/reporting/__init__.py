@@ -7,9 +7,9 @@ from .forms.csv import to_csv
 from .forms.html import to_html
 from .forms.json import to_json
 from .forms.markdown import to_markdown, to_plain
-from .forms.terminal import terminal
-from .judging.baseline import keep
-from .judging.gate import FAIL_ON, Against, Gate, compare, unfinished
+from .forms.terminal import Terminal
+from .judging.baseline import save_baseline
+from .judging.gate import FAIL_ON, Against, Gate, compare, is_unfinished
 from .judging.verdict import Finding, findings
 from .overviews import OVERVIEWS, Overview
 from .pictures.canvas import NoPicture
@@ -19,6 +19,6 @@ from .writing import main, write
 
 __all__ = [
     "Against", "FAIL_ON", "FORMATS", "Finding", "Gate", "Mean", "Metric", "NoPicture", "OVERVIEWS", "Overview", "Row",
-    "Run", "Table", "compare", "comparisons", "findings", "keep", "main", "read", "terminal", "to_csv", "to_html",
-    "to_json", "to_markdown", "to_plain", "unfinished", "write",
+    "Run", "Table", "Terminal", "compare", "comparisons", "findings", "is_unfinished", "main", "read", "save_baseline",
+    "to_csv", "to_html", "to_json", "to_markdown", "to_plain", "write",
 ]  # fmt: skip

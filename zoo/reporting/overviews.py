@@ -10,8 +10,8 @@ from pathlib import Path
 from zoo.files import replace
 
 from .forms import aggregate as gains
-from .forms.claims import evidence as page
-from .judging.across import across
+from .forms.claims import to_evidence as page
+from .judging.across import average_tasks
 from .pictures.canvas import NoPicture
 from .pictures.gains import gain_picture
 from .table import Table
@@ -45,9 +45,9 @@ class Overview:
 
 def aggregate(tables: Iterable[Table]) -> Overview:
     """One table over comparisons on several tasks. Raises `SpecError` where they cannot be averaged."""
-    found = across(tables)
-    texts = {"md": gains.markdown(found), "json": gains.document(found)}
-    return Overview(gains.terminal(found), {**texts, "png": partial(gain_picture, found)})
+    found = average_tasks(tables)
+    texts = {"md": gains.aggregate_to_markdown(found), "json": gains.aggregate_to_json(found)}
+    return Overview(gains.AggregateTerminal(found), {**texts, "png": partial(gain_picture, found)})
 
 
 def evidence(tables: Iterable[Table]) -> Overview:

@@ -28,12 +28,15 @@ def read(out: Path, name: str) -> Table:
     if name not in known:
         have = f"it holds {', '.join(known)}" if known else "it holds none; 'zoo run FILE' makes one"
         raise SpecError(f"no comparison '{name}' in {out}{nearest(name, known)} ({have})")
-    return _table(out, read_comparison(out / name))
+    return _read_table(out, read_comparison(out / name))
 
 
-def _table(out: Path, document: ComparisonRecord) -> Table:
+def _read_table(out: Path, document: ComparisonRecord) -> Table:
     metric = Metric(**plain(document.metric))
-    rows = [_row(entry, tuple(_run(out, run, metric.name) for run in entry.runs), metric) for entry in document.rows]
+    rows = [
+        _make_row(entry, tuple(_read_run(out, run, metric.name) for run in entry.runs), metric)
+        for entry in document.rows
+    ]
     rows.sort(key=lambda row: (0, metric.rank(row.test.mean)) if row.test else (1, 0.0))
     table = Table(
         document.name, document.task, metric, tuple(rows), document.baseline, document.select, document.test,
@@ -45,43 +48,43 @@ def _table(out: Path, document: ComparisonRecord) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def _run(out: Path, entry: Seeded, metric: str) -> Run:
+def _read_run(out: Path, entry: Seeded, metric: str) -> Run:
     seed, id = entry.seed, entry.id
     folder = Folder(out / id)
     try:
         if not folder.record.exists():
             return Run(seed, id)
-        record, curve = plain(folder.read()), _curve(folder)
+        record, curve = plain(folder.read()), _read_curve(folder)
     except Unreadable as error:
         return Run(seed, id, "failed", f"its folder cannot be read: {error.why}")
     except OSError as error:
         return Run(seed, id, "failed", f"its folder cannot be read: {error}")
     status, reason = record["status"], record["reason"]
     metrics, best = record.get("metrics") or {}, record.get("best") or {}
-    dev, test = _finite(best.get("dev") or metrics.get("dev")), _finite(metrics.get("test"))
+    dev, test = _keep_finite(best.get("dev") or metrics.get("dev")), _keep_finite(metrics.get("test"))
     if status == "done" and metric not in test:  # strict JSON writes a number that is not finite as null
         status = "diverged" if metric in (metrics.get("test") or {}) else "failed"
         reason = f"no finite {metric} on test"
-    probes = {split: _finite(values) for split, values in metrics.items() if split not in ("dev", "test")}
+    probes = {split: _keep_finite(values) for split, values in metrics.items() if split not in ("dev", "test")}
     return Run(seed, id, status, reason, dev, test, probes, record, curve)
 
 
-def _curve(folder: Folder) -> tuple[tuple[int, Mapping[str, float]], ...]:
-    return tuple((point["step"], _finite(point)) for point in folder.lines() if point.get("kind") == "dev")
+def _read_curve(folder: Folder) -> tuple[tuple[int, Mapping[str, float]], ...]:
+    return tuple((point["step"], _keep_finite(point)) for point in folder.lines() if point.get("kind") == "dev")
 
 
-def _finite(values: Mapping[str, Any] | None) -> dict[str, float]:
+def _keep_finite(values: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: value for name, value in (values or {}).items() if number(value) is not None}
 
 
-def _row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
+def _make_row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
     done = [run for run in runs if run.status == "done"]
-    status, reason = _status(entry.refused, runs)
+    status, reason = _summarise_status(entry.refused, runs)
     if entry.tuning and entry.tuning.reason:
         status, reason = "failed in trials", entry.tuning.reason
     halving = plain(entry.halving) or {}
     if halving and halving["dropped"]:
-        status, reason = _dropped(halving["rounds"][-1])
+        status, reason = _explain_drop(halving["rounds"][-1])
 
     def known(part: str, name: str) -> list[Any]:
         return [value for run in done or runs if (value := run.fact(part, name)) is not None]
@@ -100,7 +103,7 @@ def _row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
         runs=runs,
         status=status,
         reason=reason,
-        reference=_reference(runs),
+        reference=_is_reference(runs),
         cell=entry.cell,
         match=plain(entry.match) or {},
         tuning=plain(entry.tuning) or {},
@@ -108,7 +111,7 @@ def _row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
         test=Mean.of(run.test.get(metric.name) for run in done),
         dev=Mean.of(run.dev.get(metric.name) for run in done),
         loss=Mean.of(run.test.get("loss") for run in done),
-        probes=_probes(done, metric.name),
+        probes=_average_probes(done, metric.name),
         parameters=number(first("parameters")),
         flops_per_token=number(first("flops_per_token")),
         kv_bytes_per_token=number(first("kv_bytes_per_token")),
@@ -122,7 +125,7 @@ def _row(entry: RowRecord, runs: tuple[Run, ...], metric: Metric) -> Row:
     )
 
 
-def _dropped(last: Mapping[str, Any]) -> tuple[str, str]:
+def _explain_drop(last: Mapping[str, Any]) -> tuple[str, str]:
     """After how many steps, and why."""
     lost = ": ".join(filter(None, (last["status"], last["reason"])))
     steps = f"{last['steps']:,} step{'' if last['steps'] == 1 else 's'}"
@@ -134,13 +137,13 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _probes(done: list[Run], metric: str) -> dict[str, Mean]:
+def _average_probes(done: list[Run], metric: str) -> dict[str, Mean]:
     names = dict.fromkeys(name for run in done for name in run.probes)
     means = {name: Mean.of(run.scores(name).get(metric) for run in done) for name in names}
     return {name: mean for name, mean in means.items() if mean}
 
 
-def _reference(runs: tuple[Run, ...]) -> bool:
+def _is_reference(runs: tuple[Run, ...]) -> bool:
     """Whether no gradient is involved: a finished run says so of itself, another one was at least asked for it."""
     done = [run for run in runs if run.status == "done"]
     if done:
@@ -148,7 +151,7 @@ def _reference(runs: tuple[Run, ...]) -> bool:
     return any("reference" in (run.record.get("spec") or {}) for run in runs)
 
 
-def _status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None]:
+def _summarise_status(refused: str | None, runs: tuple[Run, ...]) -> tuple[str, str | None]:
     """One phrase for all seeds of a row, and the reason of those that are not done."""
     if refused is not None:
         return "refused", refused

@@ -13,7 +13,7 @@ from zoo.faults import SpecError
 from zoo.files import replace
 
 from .forms import FORMATS
-from .judging.gate import Against, Gate, hold
+from .judging.gate import Against, Gate, compare_all
 from .overviews import OVERVIEWS, write_text
 from .pictures import draw
 from .reading import comparisons, read
@@ -46,8 +46,8 @@ def main(
 ) -> int:
     """Print the named comparisons of `out`, all of them if none is named, and write their reports anew.
 
-    Held against `earlier` reports, the exit code is the worst of `Gate.code`, else 0. Raises `SpecError` for a
-    comparison that is not there, and for one that cannot be held against its earlier report.
+    Compared to `earlier` reports, the exit code is the worst of `Gate.code`, else 0. Raises `SpecError` for a
+    comparison that is not there, and for one that cannot be compared to its earlier report.
     """
     console = console or Console()
     names = earlier.names(names, comparisons(out)) if earlier else list(names) or comparisons(out)
@@ -57,27 +57,27 @@ def main(
         raise SpecError(f"{format} is one document for one comparison; name one of {', '.join(names)}")
     tables = {name: read(out, name) for name in names}
     if format in OVERVIEWS:
-        return _over(tables.values(), format, Path(out), console, earlier)
-    gates = hold(tables, earlier, out) if earlier else {}
+        return _report_over(tables.values(), format, Path(out), console, earlier)
+    gates = compare_all(tables, earlier, out) if earlier else {}
     for name, table in tables.items():
-        _show(FORMATS[format].render(table, gates.get(name)), console)
-        write(table, Path(out) / name, _say, gates.get(name))
+        _print(FORMATS[format].render(table, gates.get(name)), console)
+        write(table, Path(out) / name, _warn, gates.get(name))
     codes = {gate.code for gate in gates.values()}
     return next((code for code in (1, 3) if code in codes), 0)
 
 
-def _over(tables: Iterable[Table], format: str, out: Path, console: Console, earlier: Against | None) -> int:
+def _report_over(tables: Iterable[Table], format: str, out: Path, console: Console, earlier: Against | None) -> int:
     if earlier:
-        raise SpecError(f"{format} is one document over comparisons and is held against no earlier report")
+        raise SpecError(f"{format} is one document over several comparisons and is compared to no earlier report")
     overview = OVERVIEWS[format](list(tables))
-    _show(overview.shown, console)
-    overview.write(out / format, _say)
+    _print(overview.shown, console)
+    overview.write(out / format, _warn)
     return 0
 
 
-def _show(form: object, console: Console) -> None:
+def _print(form: object, console: Console) -> None:
     console.file.write(form) if isinstance(form, str) else console.print(form)
 
 
-def _say(line: str) -> None:
+def _warn(line: str) -> None:
     Console(stderr=True).print(line, markup=False)

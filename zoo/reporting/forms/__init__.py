@@ -13,7 +13,7 @@ from .html import to_html
 from .json import to_json
 from .latex import to_latex
 from .markdown import to_markdown, to_plain
-from .terminal import terminal
+from .terminal import Terminal
 
 
 class Form(NamedTuple):
@@ -28,7 +28,7 @@ class Form(NamedTuple):
 
 
 FORMATS = {
-    "terminal": Form(terminal),
+    "terminal": Form(Terminal),
     "markdown": Form(to_markdown, "md"),
     "plain": Form(to_plain, "txt"),
     "csv": Form(to_csv, "csv"),

@@ -16,24 +16,24 @@ from zoo.record import FORMAT
 
 from ..judging.across import Across, Cell, Estimate, Line
 from ..table import Table
-from ..text import escape, flat
+from ..text import escape_markdown, one_line
 from .columns import Column
 from .terminal import fit, grid
 
 TASK = (
-    Column("comparison", lambda table: flat(table.name), 1, right=False, breaks="anywhere"),
-    Column("task", lambda table: flat(table.task), 3, right=False),
-    Column("metric", lambda table: f"{flat(table.metric.name)}, {table.metric.better} is better", 2, right=False),
+    Column("comparison", lambda table: one_line(table.name), 1, right=False, breaks="anywhere"),
+    Column("task", lambda table: one_line(table.task), 3, right=False),
+    Column("metric", lambda table: f"{one_line(table.metric.name)}, {table.metric.better} is better", 2, right=False),
     Column("baseline's score", lambda table: numbers.mean(table.base.test), 4),
     Column("seeds", lambda table: str(table.base.test.n), 5),
 )
 """The columns of the table of tasks."""
 
 
-def columns(found: Across) -> list[Column]:
+def aggregate_columns(found: Across) -> list[Column]:
     tasks = [_task_column(place, table) for place, table in enumerate(found.tables)]
     return [
-        Column("variant", lambda line: flat(line.name) + (" (reference)" if line.reference else ""), 1, right=False,
+        Column("variant", lambda line: one_line(line.name) + (" (reference)" if line.reference else ""), 1, right=False,
                breaks="anywhere"),
         Column("gain in % [95 %]", lambda line: _gain(found, line), 2),
         Column("improves [95 %]", lambda line: _figures(line.improvement, "{:.2f}".format), 3),
@@ -43,7 +43,7 @@ def columns(found: Across) -> list[Column]:
 
 
 def _task_column(place: int, table: Table) -> Column:
-    return Column(flat(table.name), lambda line: _cell(line.cells[place]), 5 + place, breaks="commas")
+    return Column(one_line(table.name), lambda line: _cell(line.cells[place]), 5 + place, breaks="commas")
 
 
 def _gain(found: Across, line: Line) -> str:
@@ -72,7 +72,7 @@ def _cell(cell: Cell) -> str:
     return percent(cell.mean) + ("" if cell.rank is None else f" ({cell.rank:g})")
 
 
-def caption(found: Across) -> list[str]:
+def aggregate_caption(found: Across) -> list[str]:
     """What the columns are."""
     bounded = [line for line in found.lines if line.gain and line.gain.low is not None]
     interval = (
@@ -87,7 +87,7 @@ def caption(found: Across) -> list[str]:
     ]
 
 
-def footnotes(found: Across) -> list[str]:
+def aggregate_footnotes(found: Across) -> list[str]:
     """What is not in the table, and what must be known of what is."""
     lines = []
     if lacking := [line.name for line in found.lines if not line.whole]:
@@ -128,16 +128,16 @@ def _parts(differs) -> str:
 
 
 def _prose(text: str) -> str:
-    return escape(flat(text))
+    return escape_markdown(one_line(text))
 
 
-def markdown(found: Across) -> str:
+def aggregate_to_markdown(found: Across) -> str:
     """GitHub's Markdown; whatever a name holds is escaped."""
-    notes = "\n".join(f"- {_prose(line)}" for line in footnotes(found))
-    body = [_pipe(columns(found), found.lines), _pipe(TASK, found.tables)]
+    notes = "\n".join(f"- {_prose(line)}" for line in aggregate_footnotes(found))
+    body = [_pipe(aggregate_columns(found), found.lines), _pipe(TASK, found.tables)]
     parts = [
         f"# {_prose(found.title)}",
-        " ".join(map(_prose, caption(found))),
+        " ".join(map(_prose, aggregate_caption(found))),
         body[0],
         notes,
         f"## Tasks\n\n{body[1]}",
@@ -146,32 +146,34 @@ def markdown(found: Across) -> str:
 
 
 def _pipe(chosen: Sequence[Column], rows: Sequence) -> str:
-    cells = [[escape(column.text(row)) for column in chosen] for row in rows]
+    cells = [[escape_markdown(column.text(row)) for column in chosen] for row in rows]
     align = ["right" if column.right else "left" for column in chosen]
-    return tabulate(cells, [escape(c.head) for c in chosen], "pipe", disable_numparse=True, colalign=align)
+    return tabulate(cells, [escape_markdown(c.head) for c in chosen], "pipe", disable_numparse=True, colalign=align)
 
 
 @dataclass(frozen=True)
-class terminal:  # noqa: N801, a function to whoever calls it
+class AggregateTerminal:  # noqa: N801, a function to whoever calls it
     """What rich prints, fitted to the width of the console that prints it."""
 
     found: Across
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        every = columns(self.found)
+        every = aggregate_columns(self.found)
         chosen = fit(every, self.found.lines, options.max_width)
-        yield Text(flat(self.found.title), style="bold")
-        yield from (Text(flat(line), style="dim") for line in caption(self.found))
+        yield Text(one_line(self.found.title), style="bold")
+        yield from (Text(one_line(line), style="dim") for line in aggregate_caption(self.found))
         yield Text()
         yield grid(chosen, self.found.lines)
         yield Text()
-        yield from (Text(flat(line), style="dim") for line in footnotes(self.found))
+        yield from (Text(one_line(line), style="dim") for line in aggregate_footnotes(self.found))
         yield grid(fit(TASK, self.found.tables, options.max_width), self.found.tables)
-        if left_out := [flat(column.head) for column in every if column not in chosen]:
-            yield Text(f"No room at this width for {', '.join(left_out)}; aggregate.md has them.", style="dim")
+        if left_out := [one_line(column.head) for column in every if column not in chosen]:
+            yield Text(
+                f"Columns that do not fit this width: {', '.join(left_out)}; aggregate.md has them.", style="dim"
+            )
 
 
-def document(found: Across) -> str:
+def aggregate_to_json(found: Across) -> str:
     """Strict JSON: a number that is not known is null, and texts are as they were."""
     tasks = [
         {"name": table.name, "task": table.task, "metric": asdict(table.metric), "baseline": asdict(table.base.test)}
@@ -179,7 +181,7 @@ def document(found: Across) -> str:
         if table.base and table.base.test
     ]
     rows = [_entry(found, line) for line in found.lines]
-    said = {"caption": caption(found), "footnotes": footnotes(found)}
+    said = {"caption": aggregate_caption(found), "footnotes": aggregate_footnotes(found)}
     out = {"format": FORMAT, "baseline": found.baseline, **said, "tasks": tasks, "rows": rows}
     out |= {"elsewhere": found.elsewhere}
     return json.dumps(strict(out), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from ..judging.gate import Change, Gate, unfinished
+from ..judging.gate import Change, Gate, is_unfinished
 from ..table import Row, Table
-from ..text import flat, short
+from ..text import one_line, shorten
 from .markdown import to_markdown
 
 SUMMARY = 1024 * 1024
@@ -66,7 +66,7 @@ def _cases(table: Table, gate: Gate | None) -> Iterator[tuple[str, float, str, s
 def _ended(gate: Gate | None, row: Row, change: Change | None) -> tuple[str, str]:
     if gate is None or change is None:
         text = f"{row.progress}: {row.reason}" if row.reason else row.progress
-        return ("skipped" if not row.runs else "error" if unfinished(row) else "system-out"), text
+        return ("skipped" if not row.runs else "error" if is_unfinished(row) else "system-out"), text
     if change.kind == "failed":
         return "error", change.text
     if gate.fails(change):
@@ -76,7 +76,7 @@ def _ended(gate: Gate | None, row: Row, change: Change | None) -> tuple[str, str
 
 def _xml(text: str) -> str:
     """On one line, and without characters that XML has no place for."""
-    return NOT_XML.sub("\ufffd", flat(text))
+    return NOT_XML.sub("\ufffd", one_line(text))
 
 
 def to_github(table: Table, gate: Gate | None = None) -> str:
@@ -109,7 +109,7 @@ def verdict(table: Table, gate: Gate | None) -> tuple[str, str]:
         kinds = [kind for kind in COLOURS if any(change.kind == kind for change in gate.changes)]
         return gate.summary, COLOURS[kinds[0]] if kinds else GREEN
     runs, done = (sum(count(row) for row in table.rows) for count in (lambda row: len(row.runs), lambda row: row.done))
-    colour = COLOURS["failed"] if any(map(unfinished, table.rows)) else GREEN if done else GREY
+    colour = COLOURS["failed"] if any(map(is_unfinished, table.rows)) else GREEN if done else GREY
     return f"{done} of {runs} runs done", colour
 
 
@@ -123,7 +123,7 @@ def to_shields(table: Table, gate: Gate | None = None) -> str:
 def to_badge(table: Table, gate: Gate | None = None) -> str:
     """A small SVG picture: what the comparison is called, and how it stands."""
     message, colour = verdict(table, gate)
-    label = short(_xml(table.name)) or "zoo"
+    label = shorten(_xml(table.name)) or "zoo"
     left, right = (round(6.6 * len(text)) + 12 for text in (f"zoo {label}", message))
     said, full = (escape(text, {'"': "&quot;"}) for text in (message, f"zoo {label}: {message}"))
     half = left + right / 2

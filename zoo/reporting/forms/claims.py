@@ -11,41 +11,43 @@ from tabulate import tabulate
 
 from zoo.faults import SpecError
 
-from ..judging.claims import WORDS, Found, found, signed
+from ..judging.claims import WORDS, JudgedClaim, format_signed, judge_claims
 from ..table import Table
-from ..text import escape, flat
-from .columns import Column, Small
+from ..text import escape_markdown, one_line
+from .columns import Column, SmallTable
 
 
-def difference(each: Found) -> str:
+def format_difference(each: JudgedClaim) -> str:
     """The mean difference, its interval, and the unit."""
     if each.mean is None:
         return ""
-    bounds = "" if each.low is None or each.high is None else f" [{signed(each.low)}, {signed(each.high)}]"
+    bounds = (
+        "" if each.low is None or each.high is None else f" [{format_signed(each.low)}, {format_signed(each.high)}]"
+    )
     unit = each.claim.of if each.claim.on else each.claim.unit
-    return f"{signed(each.mean)}{bounds} {unit}".rstrip()
+    return f"{format_signed(each.mean)}{bounds} {unit}".rstrip()
 
 
-def seeds(each: Found) -> str:
+def format_seeds(each: JudgedClaim) -> str:
     return f"{len(each.differences)} of {each.planned}" if each.missing else str(len(each.differences))
 
 
 COLUMNS = (
-    Column("claim", lambda each: flat(each.claim.words), 1, right=False, breaks="words"),
-    Column("source", lambda each: flat(each.claim.source), 5, right=False, breaks="words"),
-    Column("difference [95 %]", difference, 3, value=lambda each: each.mean),
-    Column("seeds", seeds, 4, value=lambda each: len(each.differences)),
-    Column("found", lambda each: flat(each.text), 2, right=False, breaks="words"),
+    Column("claim", lambda each: one_line(each.claim.words), 1, right=False, breaks="words"),
+    Column("source", lambda each: one_line(each.claim.source), 5, right=False, breaks="words"),
+    Column("difference [95 %]", format_difference, 3, value=lambda each: each.mean),
+    Column("seeds", format_seeds, 4, value=lambda each: len(each.differences)),
+    Column("found", lambda each: one_line(each.text), 2, right=False, breaks="words"),
 )
 
 
-def counted(judged: Iterable[Found]) -> str:
+def count_words(judged: Iterable[JudgedClaim]) -> str:
     """How many claims got which word."""
     counts = Counter(each.word for each in judged)
     return ", ".join(f"{counts[word]} {word}" for word in WORDS)
 
 
-def chance(judged: Iterable[Found]) -> str:
+def expect_misses(judged: Iterable[JudgedClaim]) -> str:
     """What to expect of so many intervals."""
     from zoo.statistics import ALPHA
 
@@ -64,26 +66,28 @@ RULE = (
 )
 
 
-def small(table: Table) -> Small | None:
+def make_claims_table(table: Table) -> SmallTable | None:
     """The section on claims; None where none were made."""
-    judged = found(table)
+    judged = judge_claims(table)
     if not judged:
         return None
-    return Small("Claims", COLUMNS, judged, [line for line in (f"{counted(judged)}.", RULE, chance(judged)) if line])
+    return SmallTable(
+        "Claims", COLUMNS, judged, [line for line in (f"{count_words(judged)}.", RULE, expect_misses(judged)) if line]
+    )
 
 
-def sentences(table: Table) -> list[str]:
+def describe_claims(table: Table) -> list[str]:
     """Claim by claim, for forms that have no room for a second table."""
-    return [_sentence(each) for each in found(table)]
+    return [_describe_claim(each) for each in judge_claims(table)]
 
 
-def _sentence(each: Found) -> str:
+def _describe_claim(each: JudgedClaim) -> str:
     source = f" ({each.claim.source})" if each.claim.source else ""
-    figures = f", difference {shown}" if (shown := difference(each)) else ""
-    return f"Claim: {each.claim.words}{source}: {each.text}{figures}, seeds: {seeds(each)}."
+    figures = f", difference {shown}" if (shown := format_difference(each)) else ""
+    return f"Claim: {each.claim.words}{source}: {each.text}{figures}, seeds: {format_seeds(each)}."
 
 
-def entries(table: Table) -> list[dict[str, Any]]:
+def list_claims(table: Table) -> list[dict[str, Any]]:
     """As JSON holds them."""
     return [
         {
@@ -99,24 +103,27 @@ def entries(table: Table) -> list[dict[str, Any]]:
             "missing": dict(each.missing),
             "differences": dict(each.differences),
         }
-        for each in found(table)
+        for each in judge_claims(table)
     ]
 
 
-def evidence(tables: Iterable[Table]) -> str:
+def to_evidence(tables: Iterable[Table]) -> str:
     """How many claims were reproduced, then each with what was found and a link to the report that it rests on.
 
     Raises `SpecError` where nothing was claimed.
     """
-    judged = {table.name: found(table) for table in tables}
+    judged = {table.name: judge_claims(table) for table in tables}
     every = [each for some in judged.values() for each in some]
     if not every:
         raise SpecError(f"there are no claims in {', '.join(judged)}; write them under 'claims' in the file")
     lines = []
     for name, some in judged.items():
-        link = f"[{escape(flat(name))}]({quote(name)}/report.md)"
-        lines += [[*(escape(column.text(each)) for column in COLUMNS), link] for each in some]
+        link = f"[{escape_markdown(one_line(name))}]({quote(name)}/report.md)"
+        lines += [[*(escape_markdown(column.text(each)) for column in COLUMNS), link] for each in some]
     heads = [*(column.head for column in COLUMNS), "comparison"]
     align = [*("right" if column.right else "left" for column in COLUMNS), "left"]
     body = tabulate(lines, heads, "pipe", disable_numparse=True, colalign=align)
-    return "\n\n".join(part for part in (f"# Claims: {counted(every)}", RULE, chance(every), body) if part) + "\n"
+    return (
+        "\n\n".join(part for part in (f"# Claims: {count_words(every)}", RULE, expect_misses(every), body) if part)
+        + "\n"
+    )

@@ -10,10 +10,10 @@ from typing import Any
 from zoo import numbers
 
 from ..judging import fairness
-from ..judging.pareto import COSTS, fronts
+from ..judging.pareto import COSTS, find_best
 from ..judging.verdict import Finding, findings
 from ..table import Mean, Row, Table
-from ..text import differs, flat
+from ..text import one_line, spell_choices
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Small:
+class SmallTable:
     """A table beside the large one, and the lines that stand above it."""
 
     title: str
@@ -45,16 +45,16 @@ def columns(table: Table) -> list[Column]:
     plain = all(row.status == "done" for row in table.rows)
     loss = Column("test loss", lambda row: numbers.mean(row.loss), 12, value=lambda row: _mean(row.loss))
     several = [loss] if name != "loss" else []
-    found, best = findings(table), fronts(table)
+    found, best = findings(table), find_best(table)
     every = [
-        Column("variant", lambda row: flat(row.name), 1, right=False, breaks="anywhere"),
-        Column("what differs", lambda row: flat(differs(row.differs)), 10, right=False, breaks="commas"),
+        Column("variant", lambda row: one_line(row.name), 1, right=False, breaks="anywhere"),
+        Column("what differs", lambda row: one_line(spell_choices(row.differs)), 10, right=False, breaks="commas"),
         Column("parameters", lambda row: numbers.count(row.parameters), 6, value=lambda row: row.parameters),
         Column("FLOPs/token", lambda row: numbers.flops(row.flops_per_token), 11, value=attrgetter("flops_per_token")),
-        Column("mismatch", fairness.mismatch, 10, value=lambda row: row.match.get("mismatch")),
-        Column(f"test {flat(name)}", lambda row: numbers.mean(row.test), 2, value=lambda row: _mean(row.test)),
+        Column("mismatch", fairness.format_mismatch, 10, value=lambda row: row.match.get("mismatch")),
+        Column(f"test {one_line(name)}", lambda row: numbers.mean(row.test), 2, value=lambda row: _mean(row.test)),
         *several,
-        *(_probe(probe, flat(name)) for probe in table.probes),
+        *(_probe(probe, one_line(name)) for probe in table.probes),
         Column("difference [95 %]", lambda row: _difference(table, row, found), 4, value=lambda r: _mean(r.difference)),
         Column("p", lambda row: numbers.chance(_p(found.get(row.name))), 7, value=lambda row: _p(found.get(row.name))),
         Column("verdict", lambda row: _phrase(found.get(row.name)), 5, right=False, breaks="words"),
@@ -64,7 +64,7 @@ def columns(table: Table) -> list[Column]:
         Column("peak memory", lambda row: numbers.size(row.peak_memory_bytes), 14, value=lambda r: r.peak_memory_bytes),
         Column("KV/token", lambda row: numbers.size(row.kv_bytes_per_token), 9, value=lambda r: r.kv_bytes_per_token),
         Column("Pareto", lambda row: _best(best, row), 15, right=False, breaks="commas"),
-        Column("status", lambda row: flat(row.progress), 16 if plain else 3, right=False, breaks="commas"),
+        Column("status", lambda row: one_line(row.progress), 16 if plain else 3, right=False, breaks="commas"),
     ]
     return [column for column in every if any(column.text(row) for row in table.rows)]
 
@@ -81,7 +81,7 @@ def _probe(split: str, metric: str) -> Column:
         few = f" ({mean.n} of {row.test.n} seeds)" if mean and row.test and mean.n < row.test.n else ""
         return numbers.mean(mean) + few
 
-    return Column(f"{flat(split)} {metric}", text, 6, value=lambda row: _mean(row.probes.get(split)))
+    return Column(f"{one_line(split)} {metric}", text, 6, value=lambda row: _mean(row.probes.get(split)))
 
 
 def _difference(table: Table, row: Row, found: Mapping[str, Finding]) -> str:

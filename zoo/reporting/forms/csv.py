@@ -10,7 +10,7 @@ from typing import Any
 from ..judging.gate import Gate
 from ..judging.verdict import Finding, findings
 from ..table import Row, Table
-from ..text import differs, flat
+from ..text import one_line, spell_choices
 
 FIGURES = ("p", "p_holm", "improvement", "detectable", "more")
 
@@ -35,7 +35,7 @@ def _record(row: Row, finding: Finding | None, probes: Sequence[str]) -> dict[st
     means |= {f"probe_{probe}": row.probes.get(probe) for probe in probes} | {"difference": row.difference}
     return {
         "variant": row.name,
-        "differs": differs(row.differs),
+        "differs": spell_choices(row.differs),
         "parameters": row.parameters,
         "flops_per_token": row.flops_per_token,
         **{f"{name}_{part}": getattr(mean, part, None) for name, mean in means.items() for part in ("mean", "sd", "n")},
@@ -63,5 +63,5 @@ def _record(row: Row, finding: Finding | None, probes: Sequence[str]) -> dict[st
 def _safe(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    text = flat(value)
+    text = one_line(value)
     return f"'{text}" if text.lstrip().startswith(tuple("=+-@＝＋－＠")) else text

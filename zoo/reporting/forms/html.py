@@ -12,19 +12,19 @@ from typing import Any
 from zoo import numbers
 
 from ..judging import speed
-from ..judging.bars import groups
-from ..judging.effects import effects, sentence
+from ..judging.bars import group_bars
+from ..judging.effects import describe_effect, judge_effects
 from ..judging.gate import Gate
-from ..judging.method import method
-from ..judging.verdict import sentences
+from ..judging.method import collect_method
+from ..judging.verdict import describe_rows
 from ..table import Row, Run, Table
-from ..text import short, spelled
+from ..text import shorten, spell
 from . import claims
-from .caption import caption, footnotes, reasons
-from .columns import Column, Small, columns
+from .caption import caption, footnotes, list_reasons
+from .columns import Column, SmallTable, columns
 from .markup import Markup, join, tag
 from .plots import curves, differences, probes, quality_and_cost, sensitivity
-from .small_tables import slots
+from .small_tables import effect_tables
 
 FILTERED = 5  # rows from which on a filter is of use
 
@@ -42,7 +42,9 @@ def to_html(table: Table, gate: Gate | None = None) -> str:
         tag("title", table.title),
         tag("style", style),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', main(table, gate), tag('script', script)), lang='en')}\n"
+    return (
+        f"<!doctype html>\n{tag('html', head, tag('body', page_body(table, gate), tag('script', script)), lang='en')}\n"
+    )
 
 
 def asset(name: str) -> Markup:
@@ -54,17 +56,17 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def main(table: Table, gate: Gate | None) -> Markup:
+def page_body(table: Table, gate: Gate | None) -> Markup:
     sections = [
-        _section("Verdict", verdict(table, gate)),
-        _section("Claims", claimed(table)),
-        _section("Results", results(table)),
+        _section("Verdict", verdict_section(table, gate)),
+        _section("Claims", claims_section(table)),
+        _section("Results", results_section(table)),
         _section("Differences", effect_plots(table)),
         _section("Training", [part for part in [curves(table)] if part]),
         _section("Further splits", [part for part in [probes(table)] if part]),
         _section("Sensitivity", sensitivity(table)),
         _section("Quality and cost", quality_and_cost(table)),
-        _section("Method", how(table)),
+        _section("Method", method_section(table)),
         _section("Every run", [every_run(table)]),
     ]
     parts = [part for part in sections if part]
@@ -83,33 +85,33 @@ def _list(lines: Iterable[str], kind: str | None = None) -> Markup | None:
     return tag("ul", *items, class_=kind) if items else None
 
 
-def verdict(table: Table, gate: Gate | None) -> list[Markup]:
+def verdict_section(table: Table, gate: Gate | None) -> list[Markup]:
     """A sentence for each row, then one for each slot."""
-    found, slots = sentences(table), effects(table)
+    found, slots = describe_rows(table), judge_effects(table)
     lines = _list(found, "verdicts") or tag("p", "Nothing has been compared yet.")
     named = {"Each slot, averaged over the others": slots.main, "Two slots together": slots.interactions}
     parts = [*(tag("p", tag("strong", line)) for line in (gate.lines if gate else [])), lines]
     for name, some in named.items():
-        said = _list((sentence(effect, table.metric.name) for effect in some), "verdicts")
+        said = _list((describe_effect(effect, table.metric.name) for effect in some), "verdicts")
         parts += [tag("h3", name), said] if said else []
     return parts
 
 
-def results(table: Table) -> list[Markup]:
+def results_section(table: Table) -> list[Markup]:
     """The table, what matters most on the left, where a narrow screen begins, and the small tables of effects."""
     parts = [tag("p", " ".join(caption(table)))]
     chosen = sorted(columns(table), key=lambda column: column.priority)
     parts.append(grid("results", f"{table.metric.name} on test, the best first", chosen, table.rows))
-    if said := _list(map(short, reasons(table)), "faults"):
+    if said := _list(map(shorten, list_reasons(table)), "faults"):
         parts.append(said)
-    parts += [small_grid(f"effects-{number}", small) for number, small in enumerate(slots(table))]
+    parts += [small_grid(f"effects-{number}", small) for number, small in enumerate(effect_tables(table))]
     notes = _list(footnotes(table))
     return parts + ([notes] if notes else [])
 
 
-def claimed(table: Table) -> list[Markup]:
-    """What was said of the rows, held against what came out."""
-    if (small := claims.small(table)) is None:
+def claims_section(table: Table) -> list[Markup]:
+    """What was said of the rows, and what was found."""
+    if (small := claims.make_claims_table(table)) is None:
         return []
     counted, *rest = small.lines
     return [
@@ -118,7 +120,7 @@ def claimed(table: Table) -> list[Markup]:
     ]
 
 
-def small_grid(name: str, small: Small) -> Markup:
+def small_grid(name: str, small: SmallTable) -> Markup:
     return grid(name, small.title, sorted(small.columns, key=lambda column: column.priority), small.rows)
 
 
@@ -167,24 +169,26 @@ def effect_plots(table: Table) -> list[Markup]:
         f"{metric.name}, {metric.better} is better. A thick dot is the mean, filled where the verdict is better or "
         "worse; a small dot is one seed, the line a 95 % interval; the shaded band is what counts as no difference."
     )
-    for name, drawn in groups(table).items():
+    for name, drawn in group_bars(table).items():
         out += [join([tag("h3", name), differences(table, drawn)])]
     return [tag("p", ways, class_="note"), *out] if out else []
 
 
-def how(table: Table) -> list[Markup]:
+def method_section(table: Table) -> list[Markup]:
     """How it came about, and how to do it again."""
-    facts = method(table)
+    facts = collect_method(table)
     parts = [
         _facts(_method(table, facts)),
-        tag("h3", "To do it again"),
+        tag("h3", "To reproduce it"),
         tag("pre", *_code(facts["commands"]), tabindex="0"),
     ]
     for part, values in facts["settings"].items():
-        rows = [(tag("code", path), tag("code", spelled(value))) for path, value in values.items()]
+        rows = [(tag("code", path), tag("code", spell(value))) for path, value in values.items()]
         parts.append(tag("details", tag("summary", f"Baseline: {part}"), _pairs(f"Baseline: {part}", rows)))
-    makers = [(_named(plugin), ", ".join(plugin["parts"])) for plugin in facts["plugins"]]
-    return parts + ([tag("h3", "Parts and where they are from"), _pairs("Parts by package", makers)] if makers else [])
+    makers = [(_name_plugin(plugin), ", ".join(plugin["parts"])) for plugin in facts["plugins"]]
+    return parts + (
+        [tag("h3", "Variants and where they come from"), _pairs("Variants by package", makers)] if makers else []
+    )
 
 
 def _code(lines: Sequence[str]) -> list[Markup]:
@@ -205,10 +209,10 @@ def _method(table: Table, facts: dict[str, Any]) -> dict[str, str]:
         "Seeds": ", ".join(map(str, facts["seeds"])),
         "Budget": ", ".join(budget),
         "Text": "; ".join(texts),
-        "Machine": "; ".join(_words(machine) for machine in facts["machines"]),
+        "Machine": "; ".join(_spell_facts(machine) for machine in facts["machines"]),
         "Device": ", ".join(facts["devices"]),
-        "Decode": speed.how(table),
-        "Versions": "; ".join(_words(versions) for versions in facts["versions"]),
+        "Decode": speed.describe_decode(table),
+        "Versions": "; ".join(_spell_facts(versions) for versions in facts["versions"]),
     }
 
 
@@ -218,7 +222,7 @@ def _text(text: dict[str, Any]) -> list[str]:
     return [f"sha256 {text['sha256']}", *told, *(text["notes"] or ())]
 
 
-def _words(facts: dict[str, Any]) -> str:
+def _spell_facts(facts: dict[str, Any]) -> str:
     read = {"memory_bytes": lambda n: f"memory {numbers.size(n)}", "cores": lambda n: f"{n} cores"}
     return ", ".join(read.get(key, lambda value, key=key: f"{key} {value}")(value) for key, value in facts.items())
 
@@ -227,7 +231,7 @@ def _facts(facts: dict[str, str]) -> Markup:
     return tag("dl", *(join([tag("dt", name), tag("dd", text)]) for name, text in facts.items() if text))
 
 
-def _named(plugin: dict[str, Any]) -> str:
+def _name_plugin(plugin: dict[str, Any]) -> str:
     name = plugin["distribution"] or plugin["source"] or plugin["plugin"] or "unknown"
     return f"{name} {plugin['version'] or ''}".rstrip()
 

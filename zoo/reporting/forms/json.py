@@ -10,21 +10,21 @@ from typing import Any
 from zoo.files import strict
 from zoo.record import FORMAT
 
-from ..judging.baseline import document as baseline_document
-from ..judging.baseline import remember
-from ..judging.effects import Effect, effects, sentence
+from ..judging.baseline import make_baseline
+from ..judging.baseline import to_document as baseline_document
+from ..judging.effects import Effect, describe_effect, judge_effects
 from ..judging.gate import Gate
-from ..judging.method import method
-from ..judging.pareto import fronts
-from ..judging.verdict import Finding, findings, rule, sentences
+from ..judging.method import collect_method
+from ..judging.pareto import find_best
+from ..judging.verdict import Finding, describe_rows, findings, rule
 from ..table import Mean, Row, Run, Table
 from .caption import caption, footnotes
-from .claims import entries
+from .claims import list_claims
 
 
 def to_json(table: Table, gate: Gate | None = None) -> str:
     """Strict JSON: a number that is not finite is null, and texts are as they were."""
-    found, best, slots = findings(table), fronts(table), effects(table)
+    found, best, slots = findings(table), find_best(table), judge_effects(table)
     document = {
         "format": FORMAT,
         "name": table.name,
@@ -34,18 +34,18 @@ def to_json(table: Table, gate: Gate | None = None) -> str:
         "baseline": table.baseline,
         "rule": asdict(rule(table)),
         "earlier": _earlier(gate),
-        "verdicts": sentences(table),
+        "verdicts": describe_rows(table),
         "caption": caption(table),
         "footnotes": footnotes(table),
-        "method": method(table),
+        "method": collect_method(table),
         "rows": [_entry(row, found.get(row.name), best) for row in table.rows],
-        "claims": entries(table),
+        "claims": list_claims(table),
         "effects": {
             "main": [_effect(effect, table.metric.name) for effect in slots.main],
             "interactions": [_effect(effect, table.metric.name) for effect in slots.interactions],
             "why_not": slots.why_not,
         },
-        "basis": baseline_document(remember(table)),
+        "basis": baseline_document(make_baseline(table)),
     }
     return json.dumps(strict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -64,7 +64,7 @@ def _effect(effect: Effect, unit: str) -> dict[str, Any]:
     contrast, verdict = effect.contrast, effect.verdict
     sides = {"values": dict(contrast.values), "against": dict(contrast.against)}
     return {**sides, "settings": contrast.settings, "lost": contrast.lost, **asdict(verdict), "phrase": effect.phrase,
-            "sentence": sentence(effect, unit), "differences": contrast.differences}  # fmt: skip
+            "sentence": describe_effect(effect, unit), "differences": contrast.differences}  # fmt: skip
 
 
 def _verdict(finding: Finding) -> dict[str, Any]:

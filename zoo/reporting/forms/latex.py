@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from ..judging.gate import Gate
-from ..judging.verdict import sentences
+from ..judging.verdict import describe_rows
 from ..table import Table
-from ..text import flat, short
+from ..text import one_line, shorten
 from . import claims
 from .caption import caption, footnotes
 from .columns import columns
@@ -25,8 +25,8 @@ def to_latex(table: Table, gate: Gate | None = None) -> str:
     """A `table` for the package `booktabs`; in names beyond Latin letters it takes LuaLaTeX or XeLaTeX to see them."""
     chosen = columns(table)
     lines = [" & ".join(tex(column.text(row)) for column in chosen) + r" \\" for row in table.rows]
-    reasons = [f"{row.name}: {short(row.reason)}" for row in table.rows if row.reason]
-    verdicts = [*sentences(table), *claims.sentences(table)]
+    reasons = [f"{row.name}: {shorten(row.reason)}" for row in table.rows if row.reason]
+    verdicts = [*describe_rows(table), *claims.describe_claims(table)]
     notes = [*(gate.lines if gate else []), *verdicts, *caption(table), *reasons, *footnotes(table)]
     return "\n".join([
         r"% needs \usepackage{booktabs}",
@@ -48,5 +48,5 @@ def to_latex(table: Table, gate: Gate | None = None) -> str:
 
 def tex(text: str) -> str:
     """Text that LaTeX prints as it is; the minus of a number is one."""
-    escaped = "".join(TEX.get(character, character) for character in flat(text)).replace("--", "-{}-")
+    escaped = "".join(TEX.get(character, character) for character in one_line(text)).replace("--", "-{}-")
     return re.sub(r"(?<![\w.$}-])-(?=\d)|(?<=\{\[\})-(?=\d)", "$-$", escaped)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from ..text import flat
+from ..text import one_line
 
 EMPTY = {"input": ">", "meta": ">", "circle": "/>", "line": "/>", "path": "/>", "rect": "/>"}
 """How a start tag ends that needs no other: HTML's elements have none, SVG's may."""
@@ -20,7 +20,7 @@ class Markup(str):
 
 def text(value: Any) -> str:
     """`value` as it is to be read: on one line, without control characters, escaped unless it is markup."""
-    return value if isinstance(value, Markup) else escape(flat(value))
+    return value if isinstance(value, Markup) else escape(one_line(value))
 
 
 def tag(element: str, /, *inside: Any, **attributes: Any) -> Markup:
@@ -40,4 +40,4 @@ def _attribute(key: str, value: Any) -> str:
     if value is None or value is False:
         return ""
     key = key.removesuffix("_").replace("_", "-")
-    return f" {key}" if value is True else f' {key}="{escape(flat(value))}"'
+    return f" {key}" if value is True else f' {key}="{escape(one_line(value))}"'

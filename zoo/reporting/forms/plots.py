@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from zoo import numbers
 
 from ..drawing import BANDS, COLOURS, DRAWN, Scale
-from ..judging.bars import Bar, reach
-from ..judging.curves import Curve, curves_of, how, window
-from ..judging.pareto import Front, Point, pareto
-from ..judging.probes import Probed, probed
-from ..judging.trials import Tried, tried
+from ..judging.bars import Bar, fit_scale
+from ..judging.curves import Curve, collect_curves, describe_curves, find_window
+from ..judging.pareto import Front, Point, find_fronts
+from ..judging.probes import ProbeLine, collect_probes
+from ..judging.trials import TrialLine, collect_trials
 from ..judging.verdict import rule
 from ..table import Table
 from .markup import Markup, join, tag
-from .svg import frame, path, percent, stretched
+from .svg import frame, path, percent, stretch
 
 HIGH = 28  # pixels of a line in the picture of differences
 MIDDLE = HIGH / 2
@@ -28,7 +28,7 @@ def differences(table: Table, drawn: Sequence[Bar]) -> Markup | None:
     if not drawn:
         return None
     margin = rule(table).margin
-    scale = reach(drawn, margin)
+    scale = fit_scale(drawn, margin)
     band = tag(
         "rect", class_="margin", x=percent(scale(-margin)), y="0", height="100%",
         width=percent(scale(margin) - scale(-margin)),
@@ -77,19 +77,21 @@ def _bar(bar: Bar, scale: Scale) -> Markup:
 
 def curves(table: Table) -> Markup | None:
     """Means on dev over the seeds with a band from the lowest to the highest, and what each line is."""
-    name, every = curves_of(table)
+    name, every = collect_curves(table)
     if not every:
         return None
     drawn = every[:DRAWN]
     levels = {row.name: row.dev.mean for row in table.rows if row.reference and row.dev and name == table.metric.name}
-    low, high, right = window(drawn, levels)
+    low, high, right = find_window(drawn, levels)
     x, y = Scale(0, right), Scale(low, high)
     lines = [_series(curve, number, x, y, len(drawn) <= BANDS) for number, curve in enumerate(drawn)]
     lines += [_level(name, value, y) for name, value in levels.items()]
     unit = {table.metric.name: table.metric.unit, "loss": "nats per token"}.get(name)
     axes = ("training step", f"dev {name} ({unit})" if unit else f"dev {name}")
     picture = frame(x, y, axes, join(lines), f"dev {name} by training step, one line for each row")
-    said = tag("p", f"{how(drawn, len(every))}.", class_="note") if how(drawn, len(every)) else ""
+    said = (
+        tag("p", f"{describe_curves(drawn, len(every))}.", class_="note") if describe_curves(drawn, len(every)) else ""
+    )
     return join([tag("div", picture, _legend(drawn, levels, y), class_="beside"), said])
 
 
@@ -98,21 +100,21 @@ def _look(number: int) -> str:
 
 
 def _series(curve: Curve, number: int, x: Scale, y: Scale, banded: bool) -> Markup:
-    kept = thinned(range(len(curve.steps)), POINTS)
+    kept = thin(range(len(curve.steps)), POINTS)
     paths, points = [], []
     if banded and curve.low != curve.high:
         around = [*((n, curve.high[n]) for n in kept), *((n, curve.low[n]) for n in reversed(kept))]
         paths.append(tag("path", class_="band", d=path(((x(curve.steps[n]), y(v)) for n, v in around), "Z")))
     if len(kept) > 1:
         paths.append(tag("path", class_="line", d=path((x(curve.steps[n]), y(curve.mean[n])) for n in kept)))
-    for n in thinned(kept, DOTS):
+    for n in thin(kept, DOTS):
         spread = "" if curve.low[n] == curve.high[n] else f", from {_score(curve.low[n])} to {_score(curve.high[n])}"
         points.append(_point(x, y, (curve.steps[n], curve.mean[n]), curve.row.name, spread))
     for lost in curve.lost:
-        kept = thinned(lost, POINTS)
+        kept = thin(lost, POINTS)
         paths.append(tag("path", class_="line lost", d=path((x(step), y(value)) for step, value in kept)))
         points.append(_point(x, y, lost[-1], f"{curve.row.name}, a run that did not reach the end", kind="lost"))
-    return tag("g", stretched(*paths), *points, class_=f"series {_look(number)}", data_row=curve.row.name)
+    return tag("g", stretch(*paths), *points, class_=f"series {_look(number)}", data_row=curve.row.name)
 
 
 def _point(x: Scale, y: Scale, at: tuple[int, float], name: str, rest: str = "", kind: str = "") -> Markup | None:
@@ -127,7 +129,7 @@ def _point(x: Scale, y: Scale, at: tuple[int, float], name: str, rest: str = "",
 
 def probes(table: Table) -> Markup | None:
     """The scores on the task's further splits, in their order, with a band from the lowest seed to the highest."""
-    every = probed(table)
+    every = collect_probes(table)
     if not every:
         return None
     lines = every[:DRAWN]
@@ -145,7 +147,7 @@ def probes(table: Table) -> Markup | None:
     return tag("div", picture, tag("ul", *key, class_="legend"), class_="beside")
 
 
-def _probed(table: Table, line: Probed, look: str, x: Scale, y: Scale, banded: bool) -> Markup:
+def _probed(table: Table, line: ProbeLine, look: str, x: Scale, y: Scale, banded: bool) -> Markup:
     paths, points = [], []
     if banded and line.low != line.high:
         around = [*zip(line.places, line.high, strict=True), *reversed([*zip(line.places, line.low, strict=True)])]
@@ -156,15 +158,15 @@ def _probed(table: Table, line: Probed, look: str, x: Scale, y: Scale, banded: b
         spread = "" if low == high else f", from {_score(low)} to {_score(high)}"
         title = tag("title", f"{line.row.name}, {table.probes[place]}: {_score(value)}{spread}")
         points.append(tag("circle", title, class_="point", cx=percent(x(place)), cy=percent(1 - y(value)), r=3))
-    return tag("g", stretched(*paths), *points, class_=f"series {look}", data_row=line.row.name)
+    return tag("g", stretch(*paths), *points, class_=f"series {look}", data_row=line.row.name)
 
 
 def sensitivity(table: Table) -> list[Markup]:
     """How the score on dev hangs on each setting that trials chose."""
-    return [_setting(table, name, lines) for name, lines in tried(table).items()]
+    return [_setting(table, name, lines) for name, lines in collect_trials(table).items()]
 
 
-def _setting(table: Table, name: str, every: Sequence[Tried]) -> Markup:
+def _setting(table: Table, name: str, every: Sequence[TrialLine]) -> Markup:
     """A line for each row through the best score at each value of one setting, whatever the others were."""
     lines = every[:DRAWN]
     x, y = (Scale.around(side) for side in zip(*(p for line in lines for p in line.best.items()), strict=True))
@@ -175,9 +177,9 @@ def _setting(table: Table, name: str, every: Sequence[Tried]) -> Markup:
     return tag("section", tag("h3", f"{name}, as tried for each row"), tag("div", picture, key, class_="beside"))
 
 
-def _trials(line: Tried, name: str, look: str, x: Scale, y: Scale) -> Markup:
+def _trials(line: TrialLine, name: str, look: str, x: Scale, y: Scale) -> Markup:
     joined = [tag("path", class_="line", d=path((x(value), y(score)) for value, score in line.best.items()))]
-    drawn = stretched(*(joined if line.joined else ()))
+    drawn = stretch(*(joined if line.joined else ()))
     points = []
     for value, score in line.best.items():
         size, said = (6, ", chosen") if value == line.chosen else (3, "")
@@ -186,7 +188,7 @@ def _trials(line: Tried, name: str, look: str, x: Scale, y: Scale) -> Markup:
     return tag("g", drawn, *points, class_=f"series {look}", data_row=line.row.name)
 
 
-def _chosen(line: Tried, look: str) -> Markup:
+def _chosen(line: TrialLine, look: str) -> Markup:
     edge = ", at the edge of what was tried" if line.edge else ""
     said = "nothing was chosen" if line.chosen is None else f"{line.chosen:g} was chosen{edge}"
     return tag("li", _swatch(look), tag("span", line.row.name), f" {said}", data_row=line.row.name)
@@ -202,7 +204,7 @@ def _score(value: float) -> str:
     return numbers.score(value)
 
 
-def thinned(values: Sequence, most: int) -> list:
+def thin(values: Sequence, most: int) -> list:
     """At most so many of the values, evenly, the first and the last among them."""
     if len(values) <= most:
         return list(values)
@@ -233,14 +235,14 @@ def _swatch(look: str) -> Markup:
 
 def quality_and_cost(table: Table) -> list[Markup]:
     """A picture for every cost that rows differ in."""
-    return [_front(table, front) for front in pareto(table).values()]
+    return [_front(table, front) for front in find_fronts(table).values()]
 
 
 def _front(table: Table, front: Front) -> Markup:
     title, _, unit, write = front.cost
     x = Scale.around(point.cost for point in front.points)
     y = Scale.around((point.score for point in front.points), 0.12)
-    line = stretched(tag("path", class_="front", d=path((x(cost), y(score)) for cost, score in front.line)))
+    line = stretch(tag("path", class_="front", d=path((x(cost), y(score)) for cost, score in front.line)))
     clear = "-0.5em" if table.metric.better == "lower" else "1.2em"  # of the steps, which leave a point sideways
     points = [_dot(point, x, y, write, point.row.name in front.best, clear) for point in front.points]
     metric, of_metric = table.metric.name, f" ({table.metric.unit})" if table.metric.unit else ""

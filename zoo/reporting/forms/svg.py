@@ -17,7 +17,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.5g}%"
 
 
-def stretched(*inside: Markup) -> Markup:
+def stretch(*inside: Markup) -> Markup:
     """Paths in a square of `SIDE`, drawn over the whole of what they stand in."""
     return tag("svg", *inside, viewBox=f"0 0 {SIDE} {SIDE}", preserveAspectRatio="none", width="100%", height="100%")
 

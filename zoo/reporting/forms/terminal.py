@@ -12,10 +12,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from ..judging.gate import Gate
-from ..judging.verdict import sentences
+from ..judging.verdict import describe_rows
 from ..table import Row, Table
-from ..text import flat, short
-from .caption import caption, footnotes, reasons
+from ..text import one_line, shorten
+from .caption import caption, footnotes, list_reasons
 from .columns import Column, columns
 from .small_tables import small_tables
 
@@ -25,7 +25,7 @@ WORDS = 14  # and so are several words
 
 
 @dataclass(frozen=True)
-class terminal:  # noqa: N801, a function to whoever calls it
+class Terminal:  # noqa: N801, a function to whoever calls it
     """What rich prints for `table`, fitted to the width of the console that prints it."""
 
     table: Table
@@ -34,28 +34,28 @@ class terminal:  # noqa: N801, a function to whoever calls it
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         every = columns(self.table)
         chosen = fit(every, self.table.rows, options.max_width)
-        yield Text(flat(self.table.title), style="bold")
-        for lines in filter(None, (self.gate.lines if self.gate else [], sentences(self.table))):
-            yield from (Text(flat(line)) for line in lines)
+        yield Text(one_line(self.table.title), style="bold")
+        for lines in filter(None, (self.gate.lines if self.gate else [], describe_rows(self.table))):
+            yield from (Text(one_line(line)) for line in lines)
             yield Text()
         for line in caption(self.table):
-            yield Text(flat(line), style="dim")
+            yield Text(one_line(line), style="dim")
         yield Text()
         yield grid(chosen, self.table.rows)
         yield Text()
         for small in small_tables(self.table):
             yield Text(small.title, style="bold")
             for line in small.lines:
-                yield Text(flat(line), style="dim")
+                yield Text(one_line(line), style="dim")
             yield grid(fit(small.columns, small.rows, options.max_width), small.rows)
             yield Text()
-        for line in reasons(self.table):
-            yield Text(short(line), style="red")
+        for line in list_reasons(self.table):
+            yield Text(shorten(line), style="red")
         for line in footnotes(self.table):
-            yield Text(flat(line), style="dim")
+            yield Text(one_line(line), style="dim")
         if left_out := [column.head for column in every if column not in chosen]:
             heads = ", ".join(left_out)
-            yield Text(f"No room at this width for {heads}; report.md has them.", style="dim")
+            yield Text(f"Columns that do not fit this width: {heads}; report.md has them.", style="dim")
 
 
 def grid(chosen: dict[Column, int], rows: Sequence) -> Grid:

@@ -14,7 +14,7 @@ from statistics import fmean
 from zoo.faults import Fault, SpecError
 
 from ..table import Row, Table
-from ..text import flat
+from ..text import one_line
 from .verdict import UNFINISHED
 
 
@@ -88,30 +88,34 @@ class Across:
         return f"Gain over {self.baseline} on {len(self.tables)} tasks"
 
 
-def across(tables: Iterable[Table]) -> Across:
+def average_tasks(tables: Iterable[Table]) -> Across:
     """All rows that the comparisons have in common, over all of them. One whose task varies is taken apart by task.
 
     Raises `SpecError` with all that keeps comparisons from being averaged.
     """
-    tables = tuple(part for table in tables for part in by_task(table))
-    if faults := [*_faults(tables)]:
+    tables = tuple(part for table in tables for part in split_by_task(table))
+    if faults := [*_find_faults(tables)]:
         raise SpecError(map(Fault, faults))
     baseline = tables[0].baseline or ""
-    rows = {name: [row for table in tables if (row := _find(table, name))] for each in tables for name in _names(each)}
+    rows = {
+        name: [row for table in tables if (row := _find_row(table, name))]
+        for each in tables
+        for name in _list_names(each)
+    }
     common = {name: some for name, some in rows.items() if len(some) == len(tables)}
     if set(common) <= {baseline}:
-        have = "; ".join(f"{table.name} has {', '.join(_names(table))}" for table in tables)
+        have = "; ".join(f"{table.name} has {', '.join(_list_names(table))}" for table in tables)
         raise SpecError(f"no row but the baseline '{baseline}' stands in all comparisons: {have}")
-    lines = _ranked([_line(name, tables, some) for name, some in common.items()])
+    lines = _rank([_make_line(name, tables, some) for name, some in common.items()])
     lines.sort(key=lambda line: (line.gain is None, -line.gain.value if line.gain else 0.0))
     elsewhere = {
-        name: tuple(table.name for table in tables if _find(table, name))
+        name: tuple(table.name for table in tables if _find_row(table, name))
         for name in rows if name not in common
     }  # fmt: skip
     return Across(tables, baseline, tuple(lines), elsewhere)
 
 
-def by_task(table: Table) -> list[Table]:
+def split_by_task(table: Table) -> list[Table]:
     """The table itself, or where its rows were made on several tasks one for each, rows named by what else varies.
 
     Raises `SpecError` where nothing else does, and where the baseline is none of the settings.
@@ -120,26 +124,26 @@ def by_task(table: Table) -> list[Table]:
         return [table]
     if table.base is None or not table.base.cell:
         raise SpecError(f"{table.name}: its task varies, and the baseline '{table.baseline}' is on one task alone")
-    if not (baseline := _rest(table.base)):
+    if not (baseline := _name_rest(table.base)):
         raise SpecError(f"{table.name}: only its task varies, so there is nothing to compare on each")
     parts = []
     for task in table.tasks:
-        rows = tuple(replace(row, name=_rest(row)) for row in table.rows if row.task == task)
-        told = _named(task)
+        rows = tuple(replace(row, name=_name_rest(row)) for row in table.rows if row.task == task)
+        told = _name_cell(task)
         parts.append(replace(table, name=f"{table.name} ({told})", task=told, baseline=baseline, rows=rows))
     return parts
 
 
-def _rest(row: Row) -> str:
-    return _named({axis: value for axis, value in row.cell.items() if axis not in row.task})
+def _name_rest(row: Row) -> str:
+    return _name_cell({axis: value for axis, value in row.cell.items() if axis not in row.task})
 
 
-def _named(cell: Mapping[str, str]) -> str:
+def _name_cell(cell: Mapping[str, str]) -> str:
     """The value of a slot is its name; any other takes its setting along."""
     return ", ".join(f"{axis.rpartition('.')[2]}={value}" if "." in axis else value for axis, value in cell.items())
 
 
-def _faults(tables: Sequence[Table]) -> Iterable[str]:
+def _find_faults(tables: Sequence[Table]) -> Iterable[str]:
     names = [table.name for table in tables]
     if len(tables) < 2:
         named = f"there is only {names[0]}" if names else "there is none"
@@ -151,36 +155,37 @@ def _faults(tables: Sequence[Table]) -> Iterable[str]:
         base = table.base
         if base is None or base.test is None:
             yield f"{table.name}: the baseline '{table.baseline}' has no score"
-        elif _lacks(base):
+        elif _lacks_runs(base):
             yield f"{table.name}: the baseline '{base.name}' is {base.status}; run what failed first"
         elif base.test.mean <= 0:
             score = f"scores {base.test.mean:g} {table.metric.name}"
             yield f"{table.name}: the baseline '{base.name}' {score}, and of that nothing is a share"
     for one, other in combinations(tables, 2):
-        if _runs(one) & _runs(other):
+        if _list_runs(one) & _list_runs(other):
             yield f"{one.name} and {other.name} share runs, which would count twice"
 
 
-def _runs(table: Table) -> set[str]:
+def _list_runs(table: Table) -> set[str]:
     return {run.id for row in table.rows for run in row.runs}
 
 
-def _names(table: Table) -> list[str]:
+def _list_names(table: Table) -> list[str]:
     return [row.name for row in table.rows]
 
 
-def _find(table: Table, name: str) -> Row | None:
+def _find_row(table: Table, name: str) -> Row | None:
     return next((row for row in table.rows if row.name == name), None)
 
 
-def _lacks(row: Row) -> bool:
+def _lacks_runs(row: Row) -> bool:
     """Whether a run has ended without a score, or none can be made."""
     return not row.runs or not set(row.outcomes) <= set(UNFINISHED)
 
 
-def _line(name: str, tables: Sequence[Table], rows: Sequence[Row]) -> Line:
+def _make_line(name: str, tables: Sequence[Table], rows: Sequence[Row]) -> Line:
     cells = tuple(
-        Cell(gains(table, row), flat(row.progress), _lacks(row)) for table, row in zip(tables, rows, strict=True)
+        Cell(compute_gains(table, row), one_line(row.progress), _lacks_runs(row))
+        for table, row in zip(tables, rows, strict=True)
     )
     line = Line(name, cells, any(row.reference for row in rows))
     if not line.whole:
@@ -193,7 +198,7 @@ def _line(name: str, tables: Sequence[Table], rows: Sequence[Row]) -> Line:
     return replace(line, gain=_estimate(tasks, interquartile_mean), improvement=_estimate(tasks, improvement))
 
 
-def gains(table: Table, row: Row) -> dict[int, float]:
+def compute_gains(table: Table, row: Row) -> dict[int, float]:
     """By seed that both have: score of the row less the baseline's, more being better, over the baseline's mean score.
 
     The two runs of a seed share their data and part of their weights, so what a seed makes harder for both drops out
@@ -213,7 +218,7 @@ def _estimate(tasks: Sequence[Sequence[float]], statistic: Callable) -> Estimate
     return Estimate(value, *bounds) if bounds and bounds[0] < bounds[1] else Estimate(value)
 
 
-def _ranked(lines: Sequence[Line]) -> list[Line]:
+def _rank(lines: Sequence[Line]) -> list[Line]:
     """The lines with the rank, by mean gain, of each trained one on every task; equal ones share the mean of theirs."""
     from scipy.stats import rankdata
 

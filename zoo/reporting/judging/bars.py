@@ -10,7 +10,7 @@ from zoo import numbers
 
 from ..drawing import Scale
 from ..table import Table
-from .effects import Effect, effects
+from .effects import Effect, judge_effects
 from .verdict import findings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Bar:
         return f"{numbers.between(self.verdict)}: {self.phrase}"
 
 
-def bars(table: Table) -> list[Bar]:
+def make_row_bars(table: Table) -> list[Bar]:
     """The rows that a verdict was reached on."""
     out = []
     for finding in findings(table).values():
@@ -43,7 +43,7 @@ def bars(table: Table) -> list[Bar]:
     return out
 
 
-def effect_bars(found: Iterable[Effect]) -> list[Bar]:
+def make_effect_bars(found: Iterable[Effect]) -> list[Bar]:
     """Effects of slots; a dot is a seed, averaged over settings."""
     out = []
     for effect in found:
@@ -53,18 +53,18 @@ def effect_bars(found: Iterable[Effect]) -> list[Bar]:
     return out
 
 
-def groups(table: Table) -> dict[str, list[Bar]]:
+def group_bars(table: Table) -> dict[str, list[Bar]]:
     """All of a table by title: rows against the baseline, then slots."""
-    found = effects(table)
+    found = judge_effects(table)
     every = {
-        f"Rows less {table.baseline}, paired by seed": bars(table),
-        "Slots, averaged over the others": effect_bars(found.main),
-        "Two slots together, beyond each alone": effect_bars(found.interactions),
+        f"Rows less {table.baseline}, paired by seed": make_row_bars(table),
+        "Slots, averaged over the others": make_effect_bars(found.main),
+        "Two slots together, beyond each alone": make_effect_bars(found.interactions),
     }
     return {title: drawn for title, drawn in every.items() if drawn}
 
 
-def reach(drawn: Sequence[Bar], margin: float) -> Scale:
+def fit_scale(drawn: Sequence[Bar], margin: float) -> Scale:
     """A scale for all seeds; an interval that is much wider is cut, since it would leave them no room."""
     values = [0.0, margin, -margin, *(value for bar in drawn for value in (bar.verdict.mean, *bar.seeds.values()))]
     widest = WIDE * max(map(abs, values))

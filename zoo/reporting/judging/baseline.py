@@ -37,13 +37,13 @@ class Baseline:
     source: str = ""
 
 
-def remember(table: Table) -> Baseline:
+def make_baseline(table: Table) -> Baseline:
     """What a later report needs of `table`. Rows that were refused have no part in it."""
-    rows = {row.name: past(row, table.metric) for row in table.rows if row.runs}
+    rows = {row.name: make_past(row, table.metric) for row in table.rows if row.runs}
     return Baseline(table.name, table.task, table.metric, rows)
 
 
-def past(row: Row, metric: Metric) -> Past:
+def make_past(row: Row, metric: Metric) -> Past:
     scores = row.scores(metric)
     ended = {run.seed: run.outcome for run in row.runs if run.seed not in scores}
     hashes = sorted({sha for run in row.runs if (sha := run.fact("data", "sha256")) is not None})
@@ -61,10 +61,10 @@ def flatten(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     return out
 
 
-def document(baseline: Baseline) -> dict[str, Any]:
+def to_document(baseline: Baseline) -> dict[str, Any]:
     """For a file whose versions differ little: everything is sorted, and what all rows share stands once."""
     rows = {name: baseline.rows[name] for name in sorted(baseline.rows)}
-    shared = _shared([row.settings for row in rows.values()])
+    shared = _find_shared([row.settings for row in rows.values()])
     entries = {}
     for name, row in rows.items():
         own = {path: value for path, value in sorted(row.settings.items()) if path not in shared}
@@ -76,7 +76,7 @@ def document(baseline: Baseline) -> dict[str, Any]:
     return {**head, "settings": shared, "rows": entries}
 
 
-def _shared(settings: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _find_shared(settings: list[Mapping[str, Any]]) -> dict[str, Any]:
     if not settings:
         return {}
     first, *others = settings
@@ -84,15 +84,15 @@ def _shared(settings: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {path: first[path] for path in sorted(same)}
 
 
-def keep(table: Table, path: Path) -> None:
+def save_baseline(table: Table, path: Path) -> None:
     """Write the file that `zoo baseline update` makes. Raises `SpecError` if there is no score to keep."""
     if not any(row.test for row in table.rows):
         raise SpecError(f"{table.name} has no score yet, so there is nothing to keep")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, document(remember(table)))
+    write_json(path, to_document(make_baseline(table)))
 
 
-def find(path: Path, name: str) -> Path:
+def find_baseline(path: Path, name: str) -> Path:
     """The file under `path` that holds comparison `name`. Raises `SpecError` if there is none."""
     if not path.is_dir():
         return path
@@ -104,15 +104,15 @@ def find(path: Path, name: str) -> Path:
     return found
 
 
-def load(path: Path) -> Baseline:
+def load_baseline(path: Path) -> Baseline:
     """Of a `report.json`, or of a file of `zoo baseline update`. Raises `SpecError`."""
     try:
         found = read_baseline(path)
     except Unreadable as error:
         raise SpecError(f"{path} is no report to compare to: {error.why}") from error
-    rows = {name: _past(row, found.settings) for name, row in found.rows.items()}
+    rows = {name: _read_past(row, found.settings) for name, row in found.rows.items()}
     return Baseline(found.name, found.task, Metric(**plain(found.metric)), rows, str(path))
 
 
-def _past(row: PastRow, shared: Mapping[str, Any]) -> Past:
+def _read_past(row: PastRow, shared: Mapping[str, Any]) -> Past:
     return Past(row.scores, row.ended, row.reference, row.data, {**shared, **row.settings})

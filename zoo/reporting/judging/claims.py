@@ -1,4 +1,4 @@
-"""What was claimed of a comparison's rows, held against what its runs have found. `docs/claims.md` says how."""
+"""What was claimed of a comparison's rows, compared to what its runs have found. `docs/claims.md` says how."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE = 100
 
 
 @dataclass(frozen=True)
-class Found:
+class JudgedClaim:
     """What the runs say of a claim: one of `WORDS`, and what there is to add to it.
 
     `differences` are by seed, the row less the other; `low` and `high` bound their mean with 95 %, None where there
@@ -54,14 +54,14 @@ class Found:
         return f"{why}{'; ' if self.why else ', '}{self.lacking}" if self.lacking else why
 
 
-def found(table: Table) -> list[Found]:
+def judge_claims(table: Table) -> list[JudgedClaim]:
     """Every claim of a table, in the order in which they were written."""
-    return [_judged(table, claim) for claim in table.claims]
+    return [_judge_claim(table, claim) for claim in table.claims]
 
 
-def _judged(table: Table, claim: Claim) -> Found:
+def _judge_claim(table: Table, claim: Claim) -> JudgedClaim:
     rows = {row.name: row for row in table.rows}
-    pairs = _pairs(claim, rows[claim.row], rows[claim.than])
+    pairs = _pair_seeds(claim, rows[claim.row], rows[claim.than])
     differences = {seed: value for seed, value in pairs.items() if not isinstance(value, str)}
     missing = Counter(value for value in pairs.values() if isinstance(value, str))
     low = high = None
@@ -69,40 +69,40 @@ def _judged(table: Table, claim: Claim) -> Found:
         from zoo.statistics import interval
 
         low, high = map(float, interval(list(differences.values())))
-    word, why = _word(table, claim, low, high, len(differences))
+    word, why = _decide(table, claim, low, high, len(differences))
     if not pairs:
         why = ", ".join(
             f"{name} is {rows[name].status}" for name in dict.fromkeys((claim.row, claim.than)) if not rows[name].runs
         )
-    return Found(claim, word, why, differences, low, high, len(pairs), missing)
+    return JudgedClaim(claim, word, why, differences, low, high, len(pairs), missing)
 
 
-def _pairs(claim: Claim, row: Row, than: Row) -> dict[int, float | str]:
+def _pair_seeds(claim: Claim, row: Row, than: Row) -> dict[int, float | str]:
     """By seed, the difference, or why there is none. A reference, which has one score, has it at every seed."""
     sides = [{run.seed: run for run in each.runs} for each in (row, than)]
     seeded = [side for side, each in zip(sides, (row, than), strict=True) if not each.reference] or sides
     out: dict[int, float | str] = {}
     for seed in sorted(set.intersection(*map(set, seeded))) if all(sides) else ():
         mine, theirs = (
-            _value(claim, side.get(seed) or next(iter(side.values())), split)
+            _read_value(claim, side.get(seed) or next(iter(side.values())), split)
             for side, split in zip(sides, (claim.on, claim.than_on), strict=True)
         )
         out[seed] = mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else mine - theirs
     return out
 
 
-def _value(claim: Claim, run: Run, split: str | None) -> float | str:
+def _read_value(claim: Claim, run: Run, split: str | None) -> float | str:
     if run.status != "done":
         return "to come" if run.outcome in UNFINISHED else run.outcome
     value = number(run.fact(*FIGURES[claim.of].read)) if split is None else run.scores(split).get(claim.of)
     return f"no {claim.what}{f' on {split}' if split else ''}" if value is None else value
 
 
-def _word(table: Table, claim: Claim, low: float | None, high: float | None, n: int) -> tuple[str, str]:
+def _decide(table: Table, claim: Claim, low: float | None, high: float | None, n: int) -> tuple[str, str]:
     """The word, and why it is not a better one."""
     if claim.of in TIMED and not table.one_machine:
         return WORDS[2], "not all runs were on one machine"
-    if claim.of == "decode" and len(speed.ways(table)) > 1:
+    if claim.of == "decode" and len(speed.list_ways(table)) > 1:
         return WORDS[2], "not all runs wrote as much, timed by the same clock"
     if low is None or high is None:
         return WORDS[2], "one pair has no interval" if n else ""
@@ -114,14 +114,16 @@ def _word(table: Table, claim: Claim, low: float | None, high: float | None, n: 
     if best <= least or most <= worst:
         direction = {"better": worst > 0, "worse": best < 0}.get(claim.way)
         return WORDS[1], "the direction is as claimed, the size is not" if direction else ""
-    inside = [signed(sign * bound + 0.0) for bound in claim.region if worst <= bound <= best and math.isfinite(bound)]
+    inside = [
+        format_signed(sign * bound + 0.0) for bound in claim.region if worst <= bound <= best and math.isfinite(bound)
+    ]
     lie = "lies" if len(inside) < 2 else "lie"
     return WORDS[2], f"too few seeds, since {' and '.join(inside)} {lie} in the interval"
 
 
-def size(value: float) -> str:
+def format_size(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= LARGE else numbers.score(value)
 
 
-def signed(value: float) -> str:
-    return ("+" if value > 0 else "") + size(value)
+def format_signed(value: float) -> str:
+    return ("+" if value > 0 else "") + format_size(value)

@@ -26,15 +26,15 @@ class Curve:
         return (self.steps[-1], self.mean[-1]) if self.steps else self.lost[0][-1]
 
 
-def curves_of(table: Table) -> tuple[str, list[Curve]]:
+def collect_curves(table: Table) -> tuple[str, list[Curve]]:
     """The score that was taken on dev, else the loss, and each row's line of it."""
     name = table.metric.name
     if not any(name in point for row in table.rows for run in row.runs for _, point in run.curve):
         name = "loss"
-    return name, [curve for row in table.rows if (curve := _curve(row, name))]
+    return name, [curve for row in table.rows if (curve := make_curve(row, name))]
 
 
-def _curve(row: Row, name: str) -> Curve | None:
+def make_curve(row: Row, name: str) -> Curve | None:
     healthy: list[dict[int, float]] = []
     lost: list[dict[int, float]] = []
     for run in row.runs:
@@ -49,7 +49,7 @@ def _curve(row: Row, name: str) -> Curve | None:
     return Curve(row, tuple(steps), mean, low, high, tuple(tuple(points.items()) for points in lost))
 
 
-def how(drawn: list[Curve], n_rows: int) -> str:
+def describe_curves(drawn: list[Curve], n_rows: int) -> str:
     """What the lines are."""
     parts = [f"the best {len(drawn)} of {n_rows} rows"] if n_rows > len(drawn) else []
     if any(curve.low != curve.high for curve in drawn):
@@ -59,7 +59,7 @@ def how(drawn: list[Curve], n_rows: int) -> str:
     return "; ".join(parts)
 
 
-def window(curves: list[Curve], levels: Mapping[str, float]) -> tuple[float, float, float]:
+def find_window(curves: list[Curve], levels: Mapping[str, float]) -> tuple[float, float, float]:
     """The lowest and the highest value in view, and the last step.
 
     The first fifth of training is left out of the vertical range: there all curves fall alike and dwarf the rest.

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ..table import Row, Table
-from .verdict import phrase, rule, told
+from .verdict import describe, phrase, rule
 
 if TYPE_CHECKING:
     from zoo.statistics import Verdict
@@ -60,10 +60,10 @@ class Effect:
         return ", ".join(str(value) for _, value in self.contrast.against)
 
 
-def sentence(effect: Effect, unit: str) -> str:
+def describe_effect(effect: Effect, unit: str) -> str:
     """One sentence on what a slot, or two of them, does."""
     over = f"over {effect.contrast.settings} setting{'' if effect.contrast.settings == 1 else 's'} of the rest"
-    return f"{effect.name} in place of {effect.against}, {over}: {told(effect.verdict, effect.phrase, unit)}"
+    return f"{effect.name} in place of {effect.against}, {over}: {describe(effect.verdict, effect.phrase, unit)}"
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Effects:
     why_not: str = ""
 
 
-def effects(table: Table) -> Effects:
+def judge_effects(table: Table) -> Effects:
     """The effects of a grid, of a balanced part of one, or of any design in which settings recur.
 
     One axis has none beyond the verdicts on its rows. A seed is one observation, since its runs share their data: the
@@ -92,18 +92,21 @@ def effects(table: Table) -> Effects:
     base = table.base
     if base is None or not base.cell:
         return Effects(
-            why_not=f"No slot is averaged over others: the baseline {table.baseline} is none of the settings."
+            why_not=f"No slot is averaged over others: the baseline {table.baseline} is not one of the settings."
         )
     steps = [((axis, value),) for axis in axes for value in values[axis] if value != base.cell.get(axis)]
     of_tasks = {axis for row in rows for axis in row.task}
     alone = [step for step in steps if step[0][0] not in of_tasks]  # of two tasks none is the better
-    single = {step: _matched(table, rows, axes, step) or _marginal(table, rows, axes, step) for step in alone}
+    single = {
+        step: _contrast_matched(table, rows, axes, step) or _contrast_marginal(table, rows, axes, step)
+        for step in alone
+    }
     pairs = [(a, b) for (a,), (b,) in itertools.combinations(steps, 2) if a[0] != b[0]]
-    both = (_matched(table, rows, axes, pair, least=1) for pair in pairs)
-    return Effects(_judged(table, single.values()), _judged(table, both), _left_out(single))
+    both = (_contrast_matched(table, rows, axes, pair, least=1) for pair in pairs)
+    return Effects(_judge(table, single.values()), _judge(table, both), _explain_missing(single))
 
 
-def _left_out(found: Mapping[tuple[tuple[str, str | None]], Contrast | None]) -> str:
+def _explain_missing(found: Mapping[tuple[tuple[str, str | None]], Contrast | None]) -> str:
     """Which values have no effect of their own, and why."""
     if not any(found.values()):
         return "No slot is averaged over others: none changes alone at two settings with shared seeds."
@@ -111,11 +114,13 @@ def _left_out(found: Mapping[tuple[tuple[str, str | None]], Contrast | None]) ->
     return f"Not averaged over other slots, since no two settings have it and share seeds: {left}." if left else ""
 
 
-def _matched(table: Table, rows: list[Row], axes: list[str], values: Values, least: int = 2) -> Contrast | None:
+def _contrast_matched(
+    table: Table, rows: list[Row], axes: list[str], values: Values, least: int = 2
+) -> Contrast | None:
     """The contrast over every setting of the other axes in which all of its rows share a seed, of which there are
     `least` or more."""
     scores = {tuple(row.cell.get(axis) for axis in axes): row.scores(table.metric) for row in rows}
-    against = _against(table, values)
+    against = _take_baseline(table, values)
     others = [axis for axis in axes if axis not in dict(values)]
     by_setting = []
     for setting in dict.fromkeys(tuple((axis, row.cell.get(axis)) for axis in others) for row in rows):
@@ -126,12 +131,12 @@ def _matched(table: Table, rows: list[Row], axes: list[str], values: Values, lea
             corners.append((sign, scores.get(tuple(cell[axis] for axis in axes), {})))
         if shared := set.intersection(*(set(found) for _, found in corners)):
             by_setting.append({seed: sum(sign * found[seed] for sign, found in corners) for seed in shared})
-    return _contrast(values, against, by_setting) if len(by_setting) >= least else None
+    return _average_settings(values, against, by_setting) if len(by_setting) >= least else None
 
 
-def _marginal(table: Table, rows: list[Row], axes: list[str], values: Values) -> Contrast | None:
+def _contrast_marginal(table: Table, rows: list[Row], axes: list[str], values: Values) -> Contrast | None:
     """The mean of all rows with a value less that of the baseline's, where both meet all else equally often."""
-    [(axis, _)], against = values, _against(table, values)
+    [(axis, _)], against = values, _take_baseline(table, values)
     sides = [[row for row in rows if row.test and row.cell.get(axis) == value] for ((_, value),) in (values, against)]
     met = [[{v: n / len(side) for v, n in Counter(row.cell.get(other) for row in side).items()} for side in sides]
            for other in axes if other != axis]  # fmt: skip
@@ -144,12 +149,12 @@ def _marginal(table: Table, rows: list[Row], axes: list[str], values: Values) ->
     return Contrast(values, against, len(with_it), lost, tuple(means[s] for s in sorted(means))) if seeds else None
 
 
-def _against(table: Table, values: Values) -> Values:
+def _take_baseline(table: Table, values: Values) -> Values:
     cell = table.base.cell if table.base else {}
     return tuple((axis, cell.get(axis)) for axis, _ in values)
 
 
-def _contrast(values: Values, against: Values, by_setting: Sequence[Scores]) -> Contrast | None:
+def _average_settings(values: Values, against: Values, by_setting: Sequence[Scores]) -> Contrast | None:
     """The mean over settings at every seed that all of them have, so that each is a mean over the same ones."""
     seeds = sorted(set.intersection(*map(set, by_setting)))
     lost = len(set().union(*by_setting)) - len(seeds)
@@ -157,7 +162,7 @@ def _contrast(values: Values, against: Values, by_setting: Sequence[Scores]) -> 
     return Contrast(values, against, len(by_setting), lost, differences) if seeds else None
 
 
-def _judged(table: Table, found: Iterable[Contrast | None]) -> tuple[Effect, ...]:
+def _judge(table: Table, found: Iterable[Contrast | None]) -> tuple[Effect, ...]:
     from zoo.statistics import judge
 
     kept, how = [contrast for contrast in found if contrast], rule(table)

@@ -16,24 +16,24 @@ CLOCK = 0.05
 """The same of wall clock: runs of one model on one machine differ by some per cent."""
 
 
-def said(table: Table) -> list[str]:
+def describe_fairness(table: Table) -> list[str]:
     """Sentences for the caption; none where nothing was matched, nothing tuned, and no row dropped."""
-    return [*_matched(table), *_tuned(table), *_halved(table)]
+    return [*_describe_matching(table), *_describe_tuning(table), *_describe_halving(table)]
 
 
-def _matched(table: Table) -> list[str]:
+def _describe_matching(table: Table) -> list[str]:
     rows = [row for row in table.rows if row.match]
     if not rows:
         return []
     rule = rows[0].match
     if rule["what"] in CLOCKED:
-        return [_clocked(table, rows)]
+        return [_describe_clock(table, rows)]
     off = {row.name: row.match["mismatch"] for row in rows}
     line = f"Matched in {rule['what']} by {rule['by']}, within {100 * max(map(abs, off.values())):.2g} %."
-    return [line + _unequal(off, CLOSE)]
+    return [line + _name_unequal(off, CLOSE)]
 
 
-def _clocked(table: Table, rows: Sequence[Row]) -> str:
+def _describe_clock(table: Table, rows: Sequence[Row]) -> str:
     """Of what was solved from steps timed beforehand, what the clock showed in the end."""
     rule, off = rows[0].match, {row.name: row.match["mismatch"] for row in rows if row.match["mismatch"] is not None}
     line = f"{rule['by'].capitalize()} were chosen for equal {rule['what']}, from steps timed before the runs"
@@ -45,15 +45,15 @@ def _clocked(table: Table, rows: Sequence[Row]) -> str:
     line += f". Not known yet of {', '.join(unknown)}." if unknown else "."
     machines = {str(run.record["machine"]) for row in rows for run in row.runs if run.record.get("machine")}
     several = " NOT one clock: the runs are of several machines." if len(machines) > 1 else ""
-    return line + _unequal(off, CLOCK) + several
+    return line + _name_unequal(off, CLOCK) + several
 
 
-def _unequal(off: Mapping[str, float], close: float) -> str:
-    far = [f"{name} {share(value)}" for name, value in off.items() if abs(value) > close]
+def _name_unequal(off: Mapping[str, float], close: float) -> str:
+    far = [f"{name} {format_share(value)}" for name, value in off.items() if abs(value) > close]
     return f" NOT equal: {', '.join(far)}." if far else ""
 
 
-def _tuned(table: Table) -> list[str]:
+def _describe_tuning(table: Table) -> list[str]:
     trials = [trial for row in table.rows if row.tuning for trial in row.tuning["trials"]]
     if not trials:
         return []
@@ -61,7 +61,7 @@ def _tuned(table: Table) -> list[str]:
     each, seeds = len(rows[0].tuning["trials"]), [run["seed"] for run in trials[0]["runs"]]
     tried = f"{', '.join(trials[0]['values'])}, {each} choices for every row"
     if drawn := rows[0].tuning.get("drawn"):
-        axes = ", ".join(f"{path} {_axis(axis)}" for path, axis in drawn["axes"].items())
+        axes = ", ".join(f"{path} {_spell_axis(axis)}" for path, axis in drawn["axes"].items())
         tried = (
             f"{axes}; {drawn['trials']} trials for every row, drawn by {drawn['sampler']} of Optuna {drawn['optuna']}"
         )
@@ -71,15 +71,15 @@ def _tuned(table: Table) -> list[str]:
     return [f"{line}; {len(lost)} of {len(trials)} trials ended without a score." if lost else f"{line}."]
 
 
-def _axis(axis: Any) -> str:
+def _spell_axis(axis: Any) -> str:
     """A range or a list as it was written."""
     if not isinstance(axis, Mapping):
-        return f"one of {', '.join(spelled(value) for value in axis)}"
+        return f"one of {', '.join(spell_value(value) for value in axis)}"
     scale = " on a log scale" if axis["scale"] == "log" else ""
-    return f"from {spelled(axis['from'])} to {spelled(axis['to'])}{scale}"
+    return f"from {spell_value(axis['from'])} to {spell_value(axis['to'])}{scale}"
 
 
-def _halved(table: Table) -> list[str]:
+def _describe_halving(table: Table) -> list[str]:
     """What successive halving is, and what it leaves unknown."""
     found = [row.halving["rounds"] for row in table.rows if row.halving]
     if not table.halving or not any(found):
@@ -110,57 +110,62 @@ EDGES = {
 }
 
 
-def warned(table: Table) -> list[str]:
+def warn_of_edges(table: Table) -> list[str]:
     """Rows whose best value is the last that was tried, or near the end of its range."""
     edges = [(row, path, way) for row in table.rows if row.tuning for path, way in row.tuning["edge"].items()]
     return [
-        f"{row.name}: {path} {spelled(row.tuning['chosen'][path])} {EDGES[way]}; a better may lie beyond."
+        f"{row.name}: {path} {spell_value(row.tuning['chosen'][path])} {EDGES[way]}; a better may lie beyond."
         for row, path, way in edges
     ]
 
 
-def share(value: float) -> str:
+def format_share(value: float) -> str:
     return f"{100 * value:+.2g} %"
 
 
-def mismatch(row: Row) -> str:
+def format_mismatch(row: Row) -> str:
     off = row.match.get("mismatch")
-    return "" if off is None else share(off)
+    return "" if off is None else format_share(off)
 
 
-def sensitivity(table: Table) -> tuple[list[str], list[list[str]]]:
+def tabulate_trials(table: Table) -> tuple[list[str], list[list[str]]]:
     """The mean on dev of every row at every choice of values, the chosen one marked; of values that were drawn, how far
     the scores lie apart. Empty where nothing was tuned.
     """
     rows = [row for row in table.rows if row.tuning]
     if any(row.tuning.get("drawn") for row in rows):
         return ["variant", "best", "median", "worst", "trials with a score", "chosen"], [
-            _spread(table, row) for row in rows
+            _summarise_drawn(table, row) for row in rows
         ]
-    choices = list(dict.fromkeys(named(trial["values"]) for row in rows for trial in row.tuning["trials"]))
+    choices = list(dict.fromkeys(spell_values(trial["values"]) for row in rows for trial in row.tuning["trials"]))
     cells = []
     for row in rows:
-        found = {named(trial["values"]): _dev(trial, row) for trial in row.tuning["trials"]}
+        found = {spell_values(trial["values"]): _format_dev(trial, row) for trial in row.tuning["trials"]}
         cells.append([row.name, *(found.get(choice, "") for choice in choices)])
     return (["variant", *choices], cells) if rows else ([], [])
 
 
-def _spread(table: Table, row: Row) -> list[str]:
+def _summarise_drawn(table: Table, row: Row) -> list[str]:
     trials = row.tuning["trials"]
     found = sorted((trial["dev"] for trial in trials if trial["dev"] is not None), key=table.metric.rank)
     scores = [numbers.score(value) for value in (found[0], median(found), found[-1])] if found else ["", "", ""]
-    return [row.name, *scores, f"{len(found)} of {row.tuning['drawn']['trials']}", named(row.tuning["chosen"] or {})]
+    return [
+        row.name,
+        *scores,
+        f"{len(found)} of {row.tuning['drawn']['trials']}",
+        spell_values(row.tuning["chosen"] or {}),
+    ]
 
 
-def _dev(trial: Mapping[str, Any], row: Row) -> str:
+def _format_dev(trial: Mapping[str, Any], row: Row) -> str:
     if trial["dev"] is None:
         return trial["status"] or "not run"
     return numbers.score(trial["dev"]) + (" (chosen)" if trial["values"] == row.tuning["chosen"] else "")
 
 
-def named(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{path} {spelled(value)}" for path, value in values.items())
+def spell_values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{path} {spell_value(value)}" for path, value in values.items())
 
 
-def spelled(value: Any) -> str:
+def spell_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

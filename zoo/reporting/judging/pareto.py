@@ -24,7 +24,9 @@ class Cost(NamedTuple):
 COSTS = {
     "parameters": Cost("parameters", lambda row: row.parameters, "", numbers.count),
     "train_seconds": Cost("training time", lambda row: row.train_seconds, "seconds", lambda value: f"{value:.3g} s"),
-    "decode_time": Cost("decode time", lambda row: _per_token(row), "ms per token", lambda value: f"{value:.3g} ms"),
+    "decode_time": Cost(
+        "decode time", lambda row: _time_per_token(row), "ms per token", lambda value: f"{value:.3g} ms"
+    ),
     "kv_bytes_per_token": Cost("KV memory", lambda row: row.kv_bytes_per_token, "bytes per token", numbers.size),
 }
 """By their names in files."""
@@ -58,7 +60,7 @@ class Front:
         return [ends[0], *corners]
 
 
-def pareto(table: Table) -> dict[str, Front]:
+def find_fronts(table: Table) -> dict[str, Front]:
     """By cost, the rows that no other beats in it and in the score; a row without either is left out.
 
     Costs that fewer than two rows have, or that are the same for all, say nothing and are not there; nor is any where
@@ -73,23 +75,23 @@ def pareto(table: Table) -> dict[str, Front]:
             for number, row in enumerate(table.rows, 1)
             if row.test and (value := cost.of(row)) is not None
         ]
-        if len({point.cost for point in points}) > 1 and _comparable(table, name):
+        if len({point.cost for point in points}) > 1 and _is_comparable(table, name):
             best = front([(table.metric.rank(point.score), point.cost) for point in points])
             names = [point.row.name for point, is_best in zip(points, best, strict=True) if is_best]
             out[name] = Front(cost, tuple(points), tuple(names))
     return out
 
 
-def fronts(table: Table) -> dict[str, list[str]]:
+def find_best(table: Table) -> dict[str, list[str]]:
     """The names of the best rows, by cost."""
-    return {name: list(front.best) for name, front in pareto(table).items()}
+    return {name: list(front.best) for name, front in find_fronts(table).items()}
 
 
-def _comparable(table: Table, name: str) -> bool:
-    if name == "decode_time" and len(speed.ways(table)) > 1:
+def _is_comparable(table: Table, name: str) -> bool:
+    if name == "decode_time" and len(speed.list_ways(table)) > 1:
         return False
     return table.one_machine or name not in TIMES
 
 
-def _per_token(row: Row) -> float | None:
+def _time_per_token(row: Row) -> float | None:
     return 1000 / row.decode_tokens_per_second if row.decode_tokens_per_second else None

@@ -62,11 +62,11 @@ def phrase(verdict: Verdict, nothing: str = "no difference") -> str:
     if verdict.word == "no difference" and verdict.bound is not None:
         return f"{nothing} larger than {numbers.at_most(verdict.bound)}"
     if verdict.word == "cannot tell":
-        return f"cannot tell: run {seeds(verdict)}"
+        return f"cannot tell: run {count_missing_seeds(verdict)}"
     return verdict.word
 
 
-def seeds(verdict: Verdict) -> str:
+def count_missing_seeds(verdict: Verdict) -> str:
     """How many more it takes; a number beyond counting is not made up."""
     from zoo.statistics import MOST
 
@@ -107,25 +107,25 @@ def findings(table: Table) -> dict[str, Finding]:
         pairs, wins = len(differences[name]), None
         if row.reference and pairs:
             wins = pairs * float(improvement([-table.metric.rank(d) for d in differences[name]]))
-        out[name] = Finding(row, verdicts.get(name), wins, pairs, *_lost(table, row))
+        out[name] = Finding(row, verdicts.get(name), wins, pairs, *_count_lost_pairs(table, row))
     return out
 
 
-def _lost(table: Table, row: Row) -> tuple[int, int]:
+def _count_lost_pairs(table: Table, row: Row) -> tuple[int, int]:
     """How many pairs were planned, and how many of them a run has ended without a score for."""
     ends = [{run.seed: run.outcome for run in each.runs} for each in (row, table.base) if each and not each.reference]
     shared = set.intersection(*map(set, ends)) if ends else set()
     return len(shared), sum(any(end[seed] not in UNFINISHED for end in ends) for seed in shared)
 
 
-def sentences(table: Table) -> list[str]:
+def describe_rows(table: Table) -> list[str]:
     """One sentence for each row that there is something to say about, the best first."""
     if table.base is None or table.base.test is None:
         return []
-    return [text for finding in findings(table).values() if (text := _sentence(table, finding))]
+    return [text for finding in findings(table).values() if (text := _describe_row(table, finding))]
 
 
-def _sentence(table: Table, finding: Finding) -> str:
+def _describe_row(table: Table, finding: Finding) -> str:
     row, verdict, base, unit = finding.row, finding.verdict, table.baseline, table.metric.name
     if finding.wins is not None and row.difference:
         size = numbers.score(abs(row.difference.mean))
@@ -139,11 +139,11 @@ def _sentence(table: Table, finding: Finding) -> str:
         why = "no seed has a score on both sides" if row.test else row.status if ended else ""
         why = f"{row.status}, {row.reason}" if row.dropped else why
         return f"{row.name}: no verdict: {why}." if why else ""
-    lost = f" {_survivors(finding)}" if finding.lost else ""
-    return f"{row.name}: {told(verdict, phrase(verdict), unit, f' than {base}')}{lost}"
+    lost = f" {_warn_of_survivors(finding)}" if finding.lost else ""
+    return f"{row.name}: {describe(verdict, phrase(verdict), unit, f' than {base}')}{lost}"
 
 
-def told(verdict: Verdict, said: str, unit: str, than: str = "") -> str:
+def describe(verdict: Verdict, said: str, unit: str, than: str = "") -> str:
     """What was said of a difference, with the figures that it rests on."""
     figures = [f"p = {numbers.chance(verdict.p_holm)}"]
     if verdict.interval:
@@ -154,7 +154,7 @@ def told(verdict: Verdict, said: str, unit: str, than: str = "") -> str:
     return f"{said} ({', '.join(figures)})."
 
 
-def _survivors(finding: Finding) -> str:
+def _warn_of_survivors(finding: Finding) -> str:
     return (
         f"{finding.lost} of {finding.planned} pairs are lost to runs without a finite score; "
         "this is on the survivors only."

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from zoo.files import replace
 
-from ..judging.bars import groups
-from ..judging.curves import curves_of
-from ..judging.pareto import pareto
-from ..judging.probes import probed
-from ..judging.trials import tried
+from ..judging.bars import group_bars
+from ..judging.curves import collect_curves
+from ..judging.pareto import find_fronts
+from ..judging.probes import collect_probes
+from ..judging.trials import collect_trials
 from ..table import Table
 from .bars import bar_picture
 from .canvas import NoPicture
@@ -31,11 +31,11 @@ class Picture(NamedTuple):
 
 
 PICTURES = {
-    "effects.png": Picture(bar_picture, groups, "Differences with their intervals"),
-    "curves.png": Picture(curve_picture, lambda table: curves_of(table)[1], "Curves on dev"),
-    "probes.png": Picture(probe_picture, probed, "Scores on further splits"),
-    "sensitivity.png": Picture(sensitivity_picture, tried, "Scores on dev by what was tried"),
-    "pareto.png": Picture(front_picture, pareto, "Quality against cost"),
+    "effects.png": Picture(bar_picture, group_bars, "Differences with their intervals"),
+    "curves.png": Picture(curve_picture, lambda table: collect_curves(table)[1], "Curves on dev"),
+    "probes.png": Picture(probe_picture, collect_probes, "Scores on further splits"),
+    "sensitivity.png": Picture(sensitivity_picture, collect_trials, "Scores on dev by what was tried"),
+    "pareto.png": Picture(front_picture, find_fronts, "Quality against cost"),
 }
 
 

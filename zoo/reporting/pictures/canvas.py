@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..drawing import COLOURS, STYLES, Scale
 from ..table import Table
-from ..text import flat
+from ..text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,17 +43,17 @@ def save(figure, path: Path) -> None:
     figure.savefig(path, format="png", metadata={"Software": None})
 
 
-def look(number: int) -> dict[str, Any]:
+def choose_look(number: int) -> dict[str, Any]:
     """The line of a row, by its place among those that are drawn."""
     return {"color": COLOURS[number % len(COLOURS)], "linestyle": STYLES[number // len(COLOURS)]}
 
 
-def wide(labels: Iterable[str]) -> float:
+def measure_width(labels: Iterable[str]) -> float:
     """Inches of a picture with such labels beside it."""
     return max(10.0, 6.6 + LETTER * max(map(len, labels)))
 
 
-def scaled(axes, side: str, scale: Scale) -> None:
+def set_scale(axes, side: str, scale: Scale) -> None:
     """Let the axis "x" or "y" be what the scale is, with its ticks."""
     if scale.log:
         getattr(axes, f"set_{side}scale")("log")
@@ -62,20 +62,20 @@ def scaled(axes, side: str, scale: Scale) -> None:
     getattr(axes, f"set_{side}ticks")(scale.ticks(), [name for _, name in scale.labels()])
 
 
-def bare(axes) -> None:
+def hide_frame(axes) -> None:
     """Leave the axes below and on the left."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.set_axisbelow(True)
 
 
-def frame(axes, table: Table, how: str, below: str, beside: str) -> None:
+def set_titles(axes, table: Table, how: str, below: str, beside: str) -> None:
     """The table's title, a line on what is drawn, and the names of the axes."""
-    axes.set_title(flat(table.title), loc="left", fontsize=13, pad=24, parse_math=False)
+    axes.set_title(one_line(table.title), loc="left", fontsize=13, pad=24, parse_math=False)
     axes.text(0, 1.02, how, transform=axes.transAxes, color=GREY, fontsize=10, parse_math=False)
     axes.set_xlabel(below, parse_math=False)
     axes.set_ylabel(beside, parse_math=False)
-    bare(axes)
+    hide_frame(axes)
 
 
 def end_labels(axes, ends: Sequence[End], gap: float = 0.042) -> None:
@@ -109,6 +109,6 @@ def spread(places: list[float], gap: float, low: float, high: float) -> list[flo
     return [min(max(place, low), top) + number * gap for number, place in enumerate(flat_places)]
 
 
-def short(name: str) -> str:
-    name = flat(name)
+def cut_name(name: str) -> str:
+    name = one_line(name)
     return name if len(name) <= LONGEST else f"{name[:32]}…{name[-15:]}"
