@@ -186,7 +186,9 @@ def test_the_margin_is_a_share_of_the_baseline_or_what_the_comparison_says(tmp_p
 def test_the_test_may_be_students(tmp_path):
     rows = {"base": arm(0, [0] * 8)[:3], "arm": arm(-0.03)[:3]}
     exact = table(tmp_path, rows, baseline="base")
-    assert verdicts_of(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.to_plain(exact)
+    assert verdicts_of(exact) == {"arm": "cannot tell: run 3 more seeds"} and "exact test on 3" in reporting.to_plain(
+        exact
+    )
     student = table(tmp_path, rows, baseline="base", test="paired-t")
     assert verdicts_of(student) == {"arm": "better"}
     theirs = stats.ttest_1samp([-0.029, -0.032, -0.028], 0).pvalue
