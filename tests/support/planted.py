@@ -120,7 +120,7 @@ BUGS = {
     "window-one-too-wide": Bug("attention", "window", WINDOWED, Mask, "dense", by.wider,
                                "A window sees one token more than it says."),
     # the cache
-    "positions-restarted": Bug("cache", "decoding", DECODER, Cache, "seen", by.instead(lambda self: 0),
+    "positions-restarted": Bug("cache", "decoding", DECODER, Cache, "count_real", by.instead(lambda self: 0),
                                "With a cache, every step begins at position 0.", "x-transformers#219"),
     "shared-layers-share-a-cache": Bug("cache", "decoding", {**DECODER, "share": 1}, Cache, "cell", by.mixed,
                                        "Layers that share weights share their memory too."),
@@ -344,7 +344,7 @@ def found(bug: Bug) -> str:
 
 def plant(bug: Bug) -> Callable[[], None]:
     """Put the bug in; returns what takes it out."""
-    own, original = bug.name in vars(bug.owner), getattr(bug.owner, bug.name, None)
+    own, original = bug.name in vars(bug.owner), getattr(bug.owner, bug.name)  # a name that is gone breaks nothing
     setattr(bug.owner, bug.name, bug.broken(original))
     return lambda: setattr(bug.owner, bug.name, original) if own else delattr(bug.owner, bug.name)
 

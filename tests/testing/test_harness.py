@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 from xml.etree import ElementTree
 
@@ -20,7 +21,7 @@ from support import planted
 from support.catalogue import offered
 from torch import nn
 
-from zoo import Variant
+from zoo import Variant, pytest_plugin
 from zoo.cli import main
 from zoo.cli.check import FORMATS, display
 from zoo.declare.signature import Field, choices
@@ -325,8 +326,13 @@ def test_pytest_finds_a_fault(tmp_path):
     made = subprocess.run([*command, "--zoo-check", "doubled.py"], cwd=tmp_path, capture_output=True, text=True)
     assert "2 failed, 2 passed, 2 skipped" in made.stdout, made.stdout
     assert made.stdout.count("The second row of a batch was replaced") >= 2
-    wrong = subprocess.run([*command, "--zoo-check", "norm:x"], cwd=tmp_path, capture_output=True, text=True)
-    assert wrong.returncode == 4 and "no norm is called 'x'" in wrong.stderr
+
+
+def test_pytest_refuses_what_there_is_not():
+    """In this process: another would spend its time on importing torch."""
+    session = SimpleNamespace(config=SimpleNamespace(getoption=lambda name: ["norm:x"]))
+    with pytest.raises(pytest.UsageError, match="no norm is called 'x'"):
+        pytest_plugin.pytest_collection_modifyitems(session, [])
 
 
 def test_the_pytest_plugin_costs_nothing_unasked():
