@@ -88,10 +88,12 @@ class MultiHead(Attention):
         """Queries [B, H, T, K] of x, and keys and values [B, G, S, K] of all that may be seen, rotated and cached."""
         q = self.split(self.q(x), self.q_norm)
         if memory is not x:
-            return q, *ctx.cell.make_once(lambda: self.remember(memory))
+            k, v = ctx.cell.make_once(lambda: self.remember(memory))
+            return q, k, v
         k, v = self.remember(memory)
         q, k = ctx.position.rotate(q, k, *ctx.ready)
-        return q, *ctx.cell.grow(k, v)
+        k, v = ctx.cell.grow(k, v)
+        return q, k, v
 
     def remember(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return self.split(self.k(memory), self.k_norm), self.split(self.v(memory))

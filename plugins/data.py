@@ -177,7 +177,7 @@ def objects(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
         yield f"{path}:{number}", row
 
 
-def cells(path: Path, text: str, format: str, header: bool) -> Iterator[tuple[str, Mapping]]:
+def cells(path: Path, text: str, format: str | None, header: bool) -> Iterator[tuple[str, Mapping]]:
     rows = quoted(path, text) if format == "csv" else ((number, line.split("\t")) for number, line in filled(text))
     names = next(rows, (0, []))[1] if header else []
     for number, row in rows:

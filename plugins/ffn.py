@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal
 
@@ -12,7 +13,8 @@ from torch.nn import functional as F
 
 from zoo.parts import AttentionContext, Grows, NoStep, OutputProjection, Shape
 
-ACTIVATIONS = {
+Activation = Literal["identity", "relu", "relu2", "gelu", "gelu-tanh", "sigmoid", "tanh", "swish"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
     "relu": F.relu,
     "relu2": lambda x: F.relu(x).square(),
@@ -24,7 +26,6 @@ ACTIVATIONS = {
 }
 """`gelu` is x Phi(x) by the error function, `gelu-tanh` its approximation; they differ by up to 4.7e-4."""
 
-Activation = Literal[tuple(ACTIVATIONS)]
 Width = Annotated[int | None, Grows("d_model", 8)]
 
 

@@ -81,11 +81,13 @@ class Latent(Attention):
         nope, rope, _ = self.widths
         q = split(self.q(x) if self.direct else self.q_up(self.q_norm(self.q_down(x))), self.heads)
         if memory is not x:
-            return q, *ctx.cell.make_once(lambda: self.shrink(memory))
+            latent, k = ctx.cell.make_once(lambda: self.shrink(memory))
+            return q, latent, k
         latent, k = self.shrink(memory)
         q_nope, q_rope = q.split([nope, rope], -1)
         q_rope, k = ctx.position.rotate(q_rope, k, *ctx.ready)
-        return torch.cat([q_nope, q_rope], -1), *ctx.cell.grow(latent, k)
+        latent, k = ctx.cell.grow(latent, k)
+        return torch.cat([q_nope, q_rope], -1), latent, k
 
     def shrink(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         return split(self.kv_norm(self.kv_down(memory)), 1), split(self.k_rope(memory), 1)

@@ -61,7 +61,7 @@ def summed(k: Tensor, v: Tensor) -> Tensor:  # [B, H, S, K], [B, H, S, K + 1] ->
     return k.transpose(-2, -1) @ v
 
 
-def scan(q: Tensor, k: Tensor, v: Tensor, before: tuple[Tensor] | None, chunk: int) -> tuple[Tensor, Tensor]:
+def scan(q: Tensor, k: Tensor, v: Tensor, before: tuple[Tensor, ...] | None, chunk: int) -> tuple[Tensor, Tensor]:
     """Σ_{s ≤ t} (q_t·k_s) v_s, and the sum that is left for those that follow."""
     length, size = q.shape[2], min(chunk, max(q.shape[2], 1))
     n = -(-length // size)

@@ -25,7 +25,8 @@ class Router(NamedTuple):
     normalise: bool
 
 
-ROUTERS = {
+RouterName = Literal["top-softmax", "softmax", "sigmoid"]
+ROUTERS: dict[RouterName, Router] = {
     "top-softmax": Router(lambda x: x.softmax(-1), lambda x: x.amax(-1), True),
     "softmax": Router(lambda x: x.softmax(-1), lambda x: x.amax(-1), False),
     "sigmoid": Router(torch.sigmoid, lambda x: x.topk(2).values.sum(-1), True),
@@ -68,12 +69,13 @@ class Mixture(nn.Module):
     """
 
     regroups = True
+    correction: Tensor | None
 
     def __init__(
         self,
         shape: Shape,
         *,
-        router: Literal[tuple(ROUTERS)],
+        router: RouterName,
         experts: int = 8,
         top: int = 2,
         expert: Step = "swiglu",
@@ -128,7 +130,7 @@ class Mixture(nn.Module):
             shares = scores / scores.sum(-1, keepdim=True)
             shares = shares if keep is None else shares * keep[:, None]
             ctx.note(self.auxiliary_loss, torch.stack([load, shares.sum(0)]))
-        if self.correction is not None and self.training:
+        if self.correction is not None and self.speed is not None and self.training:
             self.correction += self.speed * (load.mean() - load).sign()
 
     def dispatch(self, x: Tensor, chosen: Tensor, weights: Tensor, keep: Tensor | None, ctx: AttentionContext):
@@ -161,7 +163,7 @@ def portions(chosen: Tensor, experts: int) -> list[int]:
 
 
 def check(
-    experts: int, top: int, groups: int, top_groups: int, balance: float, correct: float | None, router: str
+    experts: int, top: int, groups: int, top_groups: int, balance: float, correct: float | None, router: RouterName
 ) -> None:
     for name, value in {"experts": experts, "top": top, "groups": groups, "top_groups": top_groups}.items():
         if value < 1:

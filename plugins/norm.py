@@ -40,7 +40,7 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(dim)) if affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.unit_offset:
+        if not self.unit_offset or self.weight is None:
             return F.layer_norm(x, x.shape[-1:], self.weight, self.bias, self.eps)
         wide = widened(x)
         gain, bias = (None if p is None else p.to(wide.dtype) for p in (1 + widened(self.weight), self.bias))

@@ -83,6 +83,8 @@ def adamw(
     `weight_decay` acts on matrices. `implementation` changes speed and the last bits.
     """
 
+    chosen: dict[str, Any] = {implementation: True}
+
     def start(p: Tensor) -> State:
         mean, square = torch.zeros_like(p), torch.zeros_like(p)
         return {"step": torch.zeros((), device=p.device), "exp_avg": mean, "exp_avg_sq": square}
@@ -90,7 +92,7 @@ def adamw(
     def update(group: dict, params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         means, squares, steps = ([s[k] for s in states] for k in ("exp_avg", "exp_avg_sq", "step"))
         adamw_update(
-            params, grads, means, squares, [], steps, **{implementation: True}, amsgrad=False, maximize=False,
+            params, grads, means, squares, [], steps, **chosen, amsgrad=False, maximize=False,
             beta1=group["betas"][0], beta2=group["betas"][1], **{k: group[k] for k in ("lr", "eps", "weight_decay")},
         )  # fmt: skip
 
@@ -110,13 +112,15 @@ def sgd(
     `weight_decay` acts on matrices. `implementation` changes speed and the last bits.
     """
 
+    chosen: dict[str, Any] = {implementation: True}
+
     def start(p: Tensor) -> State:
         return {"momentum_buffer": torch.zeros_like(p)} if momentum else {}
 
     def update(group: dict, params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         velocities = [s.get("momentum_buffer") for s in states]
         sgd_update(
-            params, grads, velocities, **{implementation: True}, dampening=0, nesterov=False, maximize=False,
+            params, grads, velocities, **chosen, dampening=0, nesterov=False, maximize=False,
             **{k: group[k] for k in ("lr", "momentum", "weight_decay")},
         )  # fmt: skip
 

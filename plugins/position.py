@@ -90,7 +90,7 @@ class Learned(Position):
         # A meta tensor has no values to read, and reading them would break a compiled graph.
         if at.numel() and not at.is_meta and not torch.compiler.is_compiling():
             length = int(at.max()) + 1
-            if length > self.limit:
+            if self.limit is not None and length > self.limit:
                 raise ValueError(f"the input has {length} tokens, and there are positions for max_len {self.limit}")
         return x + self.table(at + self.offset)
 

@@ -90,5 +90,6 @@ class NGram(Reference):
         return p
 
     def nll(self, batch: Batch) -> Tensor:
+        assert self.discount is not None, "`fit` chooses it"
         p = self.mix(self.facts(batch), self.discount)
         return torch.from_numpy(-numpy.log(p)).view(batch.target.shape)

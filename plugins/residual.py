@@ -121,6 +121,8 @@ class ReZero(Residual):
         self.weight = nn.Parameter(torch.zeros(())) if n_steps else None
 
     def forward(self, x: Tensor, *steps: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.weight is None:
+            return x
         for norm, step in zip(self.norms, steps, strict=True):
             x = x + self.weight * step(norm(x))
         return x

@@ -16,7 +16,15 @@ from zoo.parts import Shape
 from zoo.tasks import SPECIALS, SPLITS, Batch, Data, Splits, Task, Tokenizer, fixed, pieces, sample
 
 
-class LanguageModeling(Task):
+class TextTask(Task):
+    """A task whose rows are read from text."""
+
+    shape: Shape
+    data: Data
+    tokenizer: Tokenizer
+
+
+class LanguageModeling(TextTask):
     """Every token of a text from those before it (the documents of a split in one stream).
 
     Training draws windows of `length` tokens (`max_len` unless given) from anywhere. Evaluation scores every token
@@ -102,7 +110,7 @@ class LanguageModeling(Task):
         return self.tokenizer.decode(ids)
 
 
-class MaskedLanguageModeling(Task):
+class MaskedLanguageModeling(TextTask):
     """The tokens at `rate` of the places, from a text in which 80 % of them are masked, 10 % random, 10 % untouched.
 
     The source is the corrupted window, the target the whole one. At least one place of each window is chosen.
@@ -148,7 +156,7 @@ class MaskedLanguageModeling(Task):
         return self.tokenizer.decode(ids)
 
 
-class Classification(Task):
+class Classification(TextTask):
     """One label per text: the text is the source, its first `length` tokens, and the label is one target token.
 
     Labels are ids after the tokenizer's own, in the order of their names, and only they may be an answer. `length` is
@@ -189,7 +197,7 @@ class Classification(Task):
         return " ".join(self.labels[id - first] if id >= first else self.tokenizer.decode([id]) for id in map(int, ids))
 
 
-class SequenceToSequence(Task):
+class SequenceToSequence(TextTask):
     """The target text from the source text, with an end token after it.
 
     Longer texts are cut at `source_length` and `target_length` tokens (half of `max_len` each unless given), the end
@@ -265,7 +273,7 @@ def check_factors(given: list[int], length: int, prefix: int | None, most: int) 
     return {f"x{factor}": factor for factor in ([1, *sorted(given)] if given else [])}
 
 
-def learn(task: Task, texts) -> Splits:
+def learn(task: TextTask, texts) -> Splits:
     """Read the task's data and train its tokenizer on the texts of the training split."""
     splits = task.data.read()
     task.sha256, task.notes = splits.sha256(), ()
@@ -273,7 +281,7 @@ def learn(task: Task, texts) -> Splits:
     return splits
 
 
-def streams(task: Task, length: int) -> dict[str, Tensor]:
+def streams(task: TextTask, length: int) -> dict[str, Tensor]:
     """The ids of each split's documents, encoded one by one and joined."""
     splits = learn(task, lambda examples: (example.target for example in examples))
     made = {
@@ -304,7 +312,7 @@ def windows(stream: Tensor, length: int, stride: int, pad: int) -> tuple[Tensor,
     return ids.unfold(0, length, stride), keep.unfold(0, length, stride)
 
 
-def tables(task: Task, splits: Splits, answer) -> dict[str, Batch]:
+def tables(task: TextTask, splits: Splits, answer) -> dict[str, Batch]:
     """All rows of each split, cut at the task's lengths; notes how many were cut."""
     made = {}
     for split in SPLITS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import re
@@ -26,8 +27,8 @@ class Byte(Tokenizer):
     def encode(self, text: str) -> list[int]:
         return [SPECIALS + byte for byte in text.encode()]
 
-    def piece(self, id: int) -> bytes:
-        return bytes([id - SPECIALS]) if id >= SPECIALS else b""
+    def piece(self, id: int) -> builtins.bytes:  # the class has an attribute `bytes`
+        return builtins.bytes([id - SPECIALS]) if id >= SPECIALS else b""
 
     def save(self) -> str:
         return json.dumps({"tokenizer": "byte"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,19 +13,31 @@ from torch import nn
 from zoo.declare.library import open_library
 from zoo.declare.reader import Reader
 from zoo.declare.shape import Shape
-from zoo.declare.spec import ModelSpec, Node, PartSpec
+from zoo.declare.spec import Layered, ModelSpec, Node, PartSpec
 from zoo.faults import Fault, SpecError
-from zoo.parts import Architecture, NoStep, OutputProjection, Place, Position, required_support
-from zoo.tasks import Metric
+from zoo.parts import Architecture, NoStep, Place, Position, required_support
+from zoo.registry import Registry
+from zoo.tasks import Metric, Task
 
 from .stack import Layer, Stack
-from .weights import load_matching
+from .weights import initialise, load_matching
 
 DEEPEST = 10_000
 """Layers of a stack. More were never trained, and are a slip that would take minutes to refuse."""
 
 
-def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Architecture:
+Written = str | Mapping[str, Any]
+"""What a user writes of a thing: its name, or a mapping as in the YAML."""
+
+
+def build(
+    model: Written,
+    *,
+    shape: Written | None = None,
+    task: Written | None = None,
+    seed: int = 0,
+    registry: Registry | None = None,
+) -> Architecture:
     """The model that `model` and `shape` declare, with initial weights drawn from `seed`.
 
     `model` and `shape` are names (of the zoo's own `registry.yaml`) or mappings as in the YAML; a model that has a
@@ -39,20 +50,21 @@ def build(model, *, shape=None, task=None, seed: int = 0, registry=None) -> Arch
     node = library.expand("model", given, reader)
     if shape is None and "shape" not in node.value:
         raise SpecError([given.fault("it has no shape of its own; give one")])
-    shape = Node({} if shape is None else shape, ("shape",))
-    model_spec, shape_spec = reader.sized(node, library.expand("shape", shape, reader))
+    sizes = Node({} if shape is None else shape, ("shape",))
+    model_spec, shape_spec = reader.sized(node, library.expand("shape", sizes, reader))
     task_spec = reader.part(Node(task, ("task",)), "task") if task is not None else None
     reader.finish()
+    assert model_spec is not None and shape_spec is not None, "what cannot be read is a fault, and `finish` raises it"
     build_on_meta(model_spec, shape_spec, library.registry)
     if task_spec is not None:
         check_task(model_spec, shape_spec, bind_task(task_spec, shape_spec), task_spec, library.registry)
-    model = make(model_spec, shape_spec, seed=seed, registry=library.registry)
+    made = make(model_spec, shape_spec, seed=seed, registry=library.registry)
     if model_spec.weights:
-        load_matching(model, model_spec.weights)
-    return model
+        load_matching(made, model_spec.weights)
+    return made
 
 
-def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Architecture:
+def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry: Registry | None = None) -> Architecture:
     """The module of a typed spec, initialised. Raises `SpecError`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -61,25 +73,29 @@ def make(spec: ModelSpec, shape: Shape, *, seed: int = 0, registry=None) -> Arch
     return model
 
 
-def build_on_meta(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+def build_on_meta(spec: ModelSpec, shape: Shape, registry: Registry | None = None) -> Architecture:
     """The module without weights, on the meta device: what checks and counts need. A pass of two tokens is tried, so
     that parts that do not fit each other are refused here. Raises `SpecError`.
     """
     return build_and_run(spec, shape, registry)[0]
 
 
-def bind_on_meta(spec: ModelSpec, shape: Shape, registry=None) -> Architecture:
+def bind_on_meta(spec: ModelSpec, shape: Shape, registry: Registry | None = None) -> Architecture:
     """The same, but no pass is tried. Raises `SpecError`."""
     with torch.device("meta"):
         return Builder(spec, shape, registry).build()
 
 
-def drop_unused_slots(spec: ModelSpec, shape: Shape, registry=None, device: str = "meta") -> ModelSpec:
+def drop_unused_slots(
+    spec: ModelSpec, shape: Shape, registry: Registry | None = None, device: str = "meta"
+) -> ModelSpec:
     """The spec without the slots that nothing in its model asks for. Raises what `build_on_meta` raises."""
     return spec.only(spec.slots.keys() - build_and_run(spec, shape, registry, device)[1].find_unused().keys())
 
 
-def build_and_run(spec: ModelSpec, shape: Shape, registry, device: str = "meta") -> tuple[Architecture, Builder]:
+def build_and_run(
+    spec: ModelSpec, shape: Shape, registry: Registry | None, device: str = "meta"
+) -> tuple[Architecture, Builder]:
     """A model that has passed two tokens, and the builder that made it. Raises `SpecError`."""
     try:
         with torch.device(device), torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -111,6 +127,7 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
     inside = {k: make_part(v) for k, v in {**part.options, **part.fixed}.items() if isinstance(v, PartSpec)}
     options = {k: v for k, v in {**part.options, **part.fixed, **inside}.items() if k not in part.requests}
     requested = [inside[r] if r in inside else given[r] for r in part.requests]
+    assert part.target is not None, "a part that was read has its target"
     try:
         return part.target(*requested, **options)
     except SpecError:
@@ -140,20 +157,20 @@ def bind_metric(task: PartSpec, name: str) -> Metric:
     return bind(part, {})
 
 
-def check_task(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -> None:
+def check_task(model: ModelSpec, shape: Shape, task: Task, part: PartSpec, registry: Registry) -> None:
     """Raise `SpecError` if the task asks for what the architecture cannot express."""
     chosen = model.architecture
-    kind, name = chosen.target, f"architecture '{chosen.name}'"
-    faults = []
+    kind: Any = chosen.target  # a class of `Architecture`
+    name, refused = f"architecture '{chosen.name}'", []
     if kind.needs_source and not task.has_source:
         ways = [task.source_hint, suggest_variants(registry, chosen, "needs_source", False)]
-        faults.append(f"{name} reads a source, and task '{part.name}' has none; {', or '.join(filter(None, ways))}")
+        refused.append(f"{name} reads a source, and task '{part.name}' has none; {', or '.join(filter(None, ways))}")
     if task.asks_in_target and not kind.autoregressive:
-        faults.append(
+        refused.append(
             f"task '{part.name}' asks its questions inside the target, which {name} does not read; "
             f"{suggest_variants(registry, chosen, 'autoregressive', True)}"
         )
-    faults = [Fault(text, part.node.path, part.node.fault("").where) for text in faults]
+    faults = [Fault(text, part.node.path, part.node.fault("").where) for text in refused]
     needed = kind.positions_needed(task.source_len, task.target_len, task.aligned)
     for position in model.slots["position"].parts():
         with torch.device("meta"):
@@ -169,12 +186,12 @@ def check_task(model: ModelSpec, shape: Shape, task, part: PartSpec, registry) -
         raise SpecError(faults)
 
 
-def suggest_variants(registry, part: PartSpec, fact: str, value: Any) -> str:
+def suggest_variants(registry: Registry, part: PartSpec, fact: str, value: Any) -> str:
     """`use 'a' or 'b'`: the variants of the same slot whose class states this fact."""
     return f"use {list_variants(registry, part.slot, lambda target: getattr(target, fact) == value)}"
 
 
-def list_variants(registry, slot: str, test: Callable[[Any], bool]) -> str:
+def list_variants(registry: Registry, slot: str, test: Callable[[Any], bool]) -> str:
     """`'a', 'b' or 'c'`: the variants of a slot whose target passes a test, 'another' if there is none."""
     found = []
     for entry in registry.variants(slot):
@@ -195,7 +212,7 @@ class Parts:
 
     def stack(
         self, name: str, *, depth: int, causal: bool, cross: bool = False, depths: Mapping[str, int] | None = None
-    ) -> Stack:
+    ) -> nn.Module:
         """A stack of `depth` layers; `depths` gives the layers of all stacks where there are several."""
         return self.builder.stack(name, depths or {name: depth}, causal, cross)
 
@@ -206,7 +223,7 @@ class Parts:
 class Builder:
     """Binds the parts of one model and keeps every fault."""
 
-    def __init__(self, spec: ModelSpec, shape: Shape, registry=None):
+    def __init__(self, spec: ModelSpec, shape: Shape, registry: Registry | None = None):
         self.spec = spec
         self.shape = shape
         self.registry = registry or open_library().registry
@@ -245,16 +262,16 @@ class Builder:
         for slot, why in self.find_unused().items():
             if slot in spec.given:
                 self.faults.append(next(spec.slots[slot].parts()).fault(why))
-        for slot in spec.slots.values():
-            for stack in slot.stacks:
+        for chosen in spec.slots.values():
+            for stack in chosen.stacks:
                 if stack is not None and stack not in self.stacks:
                     text = f"architecture '{spec.architecture.name}' has no {stack}"
-                    self.faults.append(slot.node.fault(text, stack))
+                    self.faults.append(chosen.node.fault(text, stack))
 
     def part(self, slot: str, stack: str, layer: int = 0) -> PartSpec:
         return self.layered(slot, stack).at(layer)
 
-    def layered(self, slot: str, stack: str):
+    def layered(self, slot: str, stack: str) -> Layered:
         found = self.spec.slots[slot].of(stack)
         if found is None:
             node = self.spec.slots[slot].node
@@ -283,9 +300,9 @@ class Builder:
         shape = replace(self.shape, d_model=width, head_dim=self.shape.head_width)
         used = sorted({entries.index(i) for i in range(depth)})
         positions = {i: self.try_bind(entries.entries[i], {"shape": shape}) for i in used}
-        layers = []
-        for i in range(min(self.spec.share or depth, depth)):
-            layers.append(self.layer(Place(name, i, depths, causal), positions[entries.index(i)], cross))
+        distinct = range(min(self.spec.share or depth, depth))
+        made = [self.layer(Place(name, i, depths, causal), positions[entries.index(i)], cross) for i in distinct]
+        layers = [layer for layer in made if layer is not None]
         if len(self.faults) > before:
             return NoStep()
         last = layers[(depth - 1) % len(layers)]
@@ -304,7 +321,7 @@ class Builder:
         residual = self.try_bind(self.part("residual", place.stack, place.index), given, self.inner(given))
         if residual is None or None in steps.values():
             return None
-        return Layer(residual, self.shape.dropout, steps)
+        return Layer(residual, self.shape.dropout, {name: step for name, step in steps.items() if step is not None})
 
     def inner(self, given: Mapping[str, Any]) -> Callable[[PartSpec], Callable]:
         """What a part inside an option becomes: a factory that takes over what its owner was given."""
@@ -364,32 +381,3 @@ class Builder:
             what = " and ".join(closed)
             found.append(f"it does not support {what}, which position '{position.name}' needs; use {names}")
         return [part.fault(text) for text in found]
-
-
-@torch.no_grad()
-def initialise(model: nn.Module, seed: int) -> None:
-    """Draw the weights anew, by one rule for every variant.
-
-    Tables of width w: standard deviation 0.4 w^-0.5, so that at any width the scaled input has size 0.4 and so have
-    the logits of a tied head. Linears: fan_in^-0.5, and those that write into the residual stream times the
-    residual's gain, (2 L)^-0.5 unless it says otherwise; biases 0. Everything else keeps what its part gave it. Each
-    tensor draws from a stream of its own, named by its path, so that two models agree wherever their shapes do.
-    """
-    gains = {
-        module: layer.residual.gain or (2 * stack.depth) ** -0.5
-        for stack in model.modules() if isinstance(stack, Stack)
-        for layer in stack.layers
-        for module in layer.modules() if isinstance(module, OutputProjection)
-    }  # fmt: skip
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding):
-            std = 0.4 * module.embedding_dim**-0.5
-        elif isinstance(module, nn.Linear):
-            std = module.in_features**-0.5 * gains.get(module, 1.0)
-            if module.bias is not None:
-                module.bias.zero_()
-        else:
-            continue
-        stream = hashlib.sha256(f"{seed}/{name}".encode()).digest()
-        generator = torch.Generator().manual_seed(int.from_bytes(stream[:7], "big"))
-        module.weight.copy_(torch.empty(module.weight.shape).normal_(0.0, std, generator=generator))

@@ -80,9 +80,10 @@ def read_model(library: Library, name: str, shape: Any = None) -> tuple[ModelSpe
     node = library.expand("model", dataclasses.replace(named, value=name), reader)
     if shape is None and "shape" not in node.value:
         raise SpecError([named.fault(f"model '{name}' has no shape of its own; give it one")])
-    sizes = library.expand("shape", Node({} if shape is None else shape, ("shape",)), reader)
-    model, sizes = reader.sized(node, sizes)
+    written = library.expand("shape", Node({} if shape is None else shape, ("shape",)), reader)
+    model, sizes = reader.sized(node, written)
     reader.finish()
+    assert model is not None and sizes is not None, "what cannot be read is a fault, and `finish` raises it"
     return model, sizes
 
 

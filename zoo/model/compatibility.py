@@ -10,6 +10,7 @@ from zoo.declare.library import open_library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import MODEL_SLOTS, Node
 from zoo.faults import SpecError
+from zoo.registry import Registry
 
 from .builder import bind_task, build_on_meta, check_task
 
@@ -27,7 +28,7 @@ class Refusal:
 class Trial:
     """Models made of defaults and a few chosen parts."""
 
-    def __init__(self, registry):
+    def __init__(self, registry: Registry):
         self.library = open_library(registry=registry)
         reader = self.library.reader()
         self.slots = [s for s in (*MODEL_SLOTS, "task") if s != "cross"]
@@ -43,16 +44,18 @@ class Trial:
         model = reader.model(Node({slot: name for slot, name in chosen.items() if slot != "task"}))
         try:
             reader.finish()
+            assert model is not None, "`finish` raises"
             build_on_meta(model, SHAPE, self.library.registry)
             if "task" in chosen:
                 task = self.parts["task", chosen["task"]]
+                assert task is not None, "it was read before"
                 check_task(model, SHAPE, bind_task(task, SHAPE), task, self.library.registry)
         except SpecError as error:
             return "; ".join(fault.text for fault in error.faults)
         return ""
 
 
-def find_refusals(registry) -> Iterator[Refusal]:
+def find_refusals(registry: Registry) -> Iterator[Refusal]:
     """Every part that cannot stand beside the defaults, and every pair of the others that cannot stand together."""
     trial = Trial(registry)
     alone = []

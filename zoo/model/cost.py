@@ -44,7 +44,8 @@ def count_cost(model: Architecture, task, batch_size: int = 1) -> Cost:
 
 def make_rows(task, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Source [B, S] and target [B, T] of the task's longest rows, without contents."""
-    return tuple(torch.empty(size, n, dtype=torch.long, device="meta") for n in (task.source_len, task.target_len))
+    source, target = (torch.empty(size, n, dtype=torch.long, device="meta") for n in (task.source_len, task.target_len))
+    return source, target
 
 
 def count_flops_per_token(model: Architecture, task) -> int:

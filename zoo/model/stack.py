@@ -5,13 +5,13 @@ B batch, T new tokens, S tokens of the memory, D d_model, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
-from zoo.parts import AttentionContext, Cache, Embedding, Mask, Position, Residual, Shape, Uncached
+from zoo.parts import AttentionContext, Cache, Cell, Embedding, Mask, Notes, Position, Residual, Shape, Uncached
 
 NO_CELL = Uncached()
 
@@ -26,7 +26,12 @@ def count_positions(ids: Tensor, keep: Tensor | None, seen: Tensor | int = 0) ->
 class Layer(nn.Module):
     """At most self-attention, cross-attention and an FFN, joined by a residual. A step that is absent is left out."""
 
-    def __init__(self, residual: Residual, dropout: float, steps: dict[str, nn.Module]):
+    attention: nn.Module
+    cross: nn.Module
+    ffn: nn.Module
+    residual: Residual
+
+    def __init__(self, residual: Residual, dropout: float, steps: Mapping[str, nn.Module]):
         super().__init__()
         for name, step in steps.items():
             self.add_module(name, step)
@@ -34,7 +39,7 @@ class Layer(nn.Module):
         self.residual = residual
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, memory: Tensor | None, contexts: dict[str, AttentionContext]) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor | None, contexts: Mapping[str, AttentionContext]) -> Tensor:
         calls = {
             "attention": lambda y: self.attention(y, y, contexts["attention"]),
             "cross": lambda y: self.cross(y, memory, contexts["cross"]),
@@ -52,6 +57,9 @@ class Stack(nn.Module):
     `position_of` gives for each layer the index of its position module.
     """
 
+    positions: Sequence[Position]
+    layers: Sequence[Layer]
+
     def __init__(
         self,
         embedding: Embedding,
@@ -64,9 +72,9 @@ class Stack(nn.Module):
     ):
         super().__init__()
         self.embedding = embedding
-        self.positions = nn.ModuleList(positions)
+        self.positions = nn.ModuleList(positions)  # type: ignore[assignment]  # a sequence of what it holds
         self.position_of = tuple(position_of)
-        self.layers = nn.ModuleList(layers)
+        self.layers = nn.ModuleList(layers)  # type: ignore[assignment]  # a sequence of what it holds
         self.final = final
         self.nowhere = Position(shape)
         self.drop = nn.Dropout(shape.dropout)
@@ -95,7 +103,7 @@ class Stack(nn.Module):
         memory: Tensor | None = None,
         memory_keep: Tensor | None = None,
         segments: Tensor | None = None,
-        notes: list | None = None,
+        notes: Notes | None = None,
     ) -> Tensor:
         """ids [B, T] (keep [B, T] True = real), memory [B, S, D] -> states [B, T, D]."""
         x, keep = self.embedding.look_up(ids, keep, segments)
@@ -117,11 +125,13 @@ class Stack(nn.Module):
         cross = self.across(at, memory, memory_keep, keep, shared)
         for number, index in enumerate(self.position_of):
             layer = self.layers[number % len(self.layers)]
-            base = {"attention": own[index], "cross": cross, "ffn": own[index]}
-            noted = None if notes is None else []  # its own, or compiled layers would differ by what was noted before
+            base = {"attention": own[index], "ffn": own[index]} | ({} if cross is None else {"cross": cross})
+            noted: Notes | None = (
+                None if notes is None else []
+            )  # its own, or compiled layers would differ by what was noted before
             contexts = {s: replace(base[s], cell=get_cell(cache, number, s), notes=noted) for s in layer.steps}
             x = layer(x, memory, contexts)
-            if noted:
+            if noted and notes is not None:
                 notes += noted
         return self.final(x)
 
@@ -135,5 +145,5 @@ class Stack(nn.Module):
         )  # fmt: skip
 
 
-def get_cell(cache: Cache | None, number: int, step: str):
+def get_cell(cache: Cache | None, number: int, step: str) -> Cell | Uncached:
     return cache.cell(number, step) if cache else NO_CELL

@@ -1,4 +1,4 @@
-"""Weights and the state of an unfinished run on disk: safetensors, written whole or not at all."""
+"""The first weights of a model; weights and the state of an unfinished run on disk, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from torch import Tensor, nn
 
 from zoo.faults import SpecError
 from zoo.files import replace
+from zoo.parts import OutputProjection
+
+from .stack import Stack
 
 
 def unwrap(model: nn.Module) -> nn.Module:
@@ -57,7 +60,8 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def flatten(optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What an optimizer remembers: its tensors, and its other facts. Raises `TypeError` for what neither can hold."""
     given = optimizer.state_dict()
-    tensors, numbers = {}, {}
+    tensors: dict[str, Tensor] = {}
+    numbers: dict[str, Any] = {}
     for index, state in given["state"].items():
         for name, value in state.items():
             (tensors if isinstance(value, Tensor) else numbers)[f"{index}.{name}"] = value
@@ -139,3 +143,32 @@ def load_tensors(model: nn.Module, tensors: dict[str, Tensor]) -> None:
         raise ValueError(f"the saved state is of another model: {sorted(own.keys() ^ tensors.keys())} differ")
     for name, x in own.items():
         x.copy_(tensors[name])
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, seed: int) -> None:
+    """Draw the weights anew, by one rule for every variant.
+
+    Tables of width w: standard deviation 0.4 w^-0.5, so that at any width the scaled input has size 0.4 and so have
+    the logits of a tied head. Linears: fan_in^-0.5, and those that write into the residual stream times the
+    residual's gain, (2 L)^-0.5 unless it says otherwise; biases 0. Everything else keeps what its part gave it. Each
+    tensor draws from a stream of its own, named by its path, so that two models agree wherever their shapes do.
+    """
+    gains: dict[nn.Module, float] = {
+        module: layer.residual.gain or (2 * stack.depth) ** -0.5
+        for stack in model.modules() if isinstance(stack, Stack)
+        for layer in stack.layers
+        for module in layer.modules() if isinstance(module, OutputProjection)
+    }  # fmt: skip
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            std = 0.4 * module.embedding_dim**-0.5
+        elif isinstance(module, nn.Linear):
+            std = module.in_features**-0.5 * gains.get(module, 1.0)
+            if module.bias is not None:
+                module.bias.zero_()
+        else:
+            continue
+        stream = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(stream[:7], "big"))
+        module.weight.copy_(torch.empty(module.weight.shape).normal_(0.0, std, generator=generator))

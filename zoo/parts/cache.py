@@ -113,8 +113,9 @@ class Cache:
         """Take in new tokens at positions `at` [1 or B, T]; return positions and keep of all, [.., N]."""
         if self.length + at.shape[1] > self.room:
             raise ValueError(f"the cache has room for {self.room} tokens and was given {self.length + at.shape[1]}")
-        if keep is not None or self.keep is not None:
-            rows = keep.shape[0] if keep is not None else self.keep.shape[0]
+        known = keep if keep is not None else self.keep
+        if known is not None:
+            rows = known.shape[0]
             old = self.keep if self.keep is not None else at.new_ones(rows, self.length, dtype=torch.bool)
             new = keep if keep is not None else at.new_ones(rows, at.shape[1], dtype=torch.bool)
             self.keep = torch.cat([old, new], 1)
