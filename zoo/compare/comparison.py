@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from zoo.faults import Fault, SpecError, nearest
 
 from .prepared import Prepared
 from .rows import COMBINED, SIDES, Raw, describe_value, read_list, read_raw_rows
-from .rules import Match, read_claims, read_match, read_rule, read_seeds
+from .rules import Match, read_claims, read_judging, read_match
 from .run_spec import ReferenceRun, RunSpec, TrainedRun, difference
 from .tuning_rules import Halving, Tune, read_halving, read_tune
 
@@ -162,10 +162,10 @@ def read_comparison(library: Library, name: str, prepared: Prepared | None = Non
     for key in node.value:
         if key not in KEYS:
             reader.fail(node.fault(f"a comparison has no {show(key)}{nearest(key, KEYS)}", key))
-    seeds, rule = read_seeds(node, reader), read_rule(node, reader)
+    judging = read_judging(node, reader)
     match, tune, halving = read_match(node, reader), read_tune(node, reader), read_halving(node, reader)
     raw = read_raw_rows(node, library, reader)
-    read = [read_row(each, seeds, tune, prepared, reader) for each in raw]
+    read = [read_row(each, judging.seeds, tune, prepared, reader) for each in raw]
     rows = [row for row in read if isinstance(row, Row)]
     baseline = node.get("baseline").value if "baseline" in node.value else None
     refused = keep_refusals(raw, read, baseline, reader)
@@ -183,8 +183,8 @@ def read_comparison(library: Library, name: str, prepared: Prepared | None = Non
     claims = read_claims(node, known, metric, baseline or next(iter(names), None), reader)
     reader.finish()
     base = baseline if baseline in first_runs else rows[0].name
-    rule |= {"match": match, "tune": tune, "halving": halving, "claims": claims}
-    return Comparison(name, tuple(rows), base, tuple(references), refused, **rule).replace_rows(rows)
+    rules = (judging.test, judging.margin, match, tune, halving, claims)
+    return Comparison(name, tuple(rows), base, tuple(references), refused, *rules).replace_rows(rows)
 
 
 def keep_refusals(
@@ -211,7 +211,7 @@ def keep_refusals(
     return tuple(kept)
 
 
-def read_row(raw: Raw, seeds: list[int], tune: Tune | None, prepared: Prepared, reader: Reader) -> Row | Refusal | None:
+def read_row(raw: Raw, seeds: Sequence[int], tune: Tune | None, prepared: Prepared, reader: Reader) -> Row | Refusal | None:
     """One row, its model built without weights and held against its task; a refusal where that fails, and None, with
     faults, where it cannot be read.
     """

@@ -94,7 +94,7 @@ def match_rows(comparison: Comparison, prepared: Prepared, measure: Measure | No
         return comparison
     if isinstance(comparison.base, ReferenceRow):
         raise SpecError(f"match: the baseline '{comparison.baseline}' is no model; write 'to' with a number")
-    target, measure = rule.to, measure or MEASURES[rule.what]
+    target, measure = None if rule.to == "baseline" else rule.to, measure or MEASURES[rule.what]
     if target is None:
         run = comparison.base.first
         task = prepared.task(run)

@@ -1,18 +1,19 @@
-"""How a comparison is made fair and judged, as it is written: its seeds, the test, what is matched, tuned, claimed."""
+"""How a comparison is made fair and judged, as it is written: its seeds, the test, what is matched and claimed."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from zoo.claims import FIGURES, WAYS, Claim
-from zoo.claims import KEYS as CLAIM
+from annotated_types import Ge, Le, Len
+from pydantic import AfterValidator, BeforeValidator
+
+from zoo.claims import FIGURES, Claim
 from zoo.declare.reader import Reader
-from zoo.declare.signature import show
+from zoo.declare.signature import Amount, Means, show
 from zoo.declare.spec import Node
-from zoo.faults import nearest
+from zoo.faults import Fault, SpecError, nearest
 from zoo.train.metrics import metrics_of
 
 from .rows import read_list
@@ -21,8 +22,36 @@ MOST_SEEDS = 1000
 """As a number; a larger one is more likely meant as the seed itself. Trials count from here, so that no run of
 `seeds` chooses its own settings."""
 
-WIDTHS = ("d_ff", "d_model", "n_layers")
-MATCHES = {
+
+def count_seeds(start: int) -> BeforeValidator:
+    """A number of seeds as these, counted from `start`; a list stays as it is."""
+
+    def count(value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool) and value <= MOST_SEEDS:
+            return tuple(range(start, start + value))
+        return tuple(value) if isinstance(value, list) else value
+
+    return BeforeValidator(count, json_schema_input_type=SeedsAsWritten)
+
+
+def check_different(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("a seed stands there twice")
+    return seeds
+
+
+Seed = Annotated[int, Ge(0), Le(2**63)]
+SeedsAsWritten = Annotated[int, Ge(1), Le(MOST_SEEDS)] | Annotated[list[Seed], Len(1)]
+WORDS = Means(f"a number of seeds, at most {MOST_SEEDS}, or a list of different integers from 0")
+Seeds = Annotated[tuple[Seed, ...], Len(1), AfterValidator(check_different), count_seeds(0), WORDS]
+TrialSeeds = Annotated[tuple[Seed, ...], Len(1), AfterValidator(check_different), count_seeds(MOST_SEEDS), WORDS]
+
+Sizes = Literal["d_ff", "d_model", "n_layers", "steps"]
+Quantity = Literal[
+    "parameters", "non-embedding-parameters", "flops-per-token", "training-flops", "tokens", "seconds"
+]  # fmt: skip
+WIDTHS: tuple[Sizes, ...] = ("d_ff", "d_model", "n_layers")
+MATCHES: dict[Quantity, tuple[Sizes, ...]] = {
     "parameters": WIDTHS,
     "non-embedding-parameters": WIDTHS,
     "flops-per-token": WIDTHS,
@@ -34,82 +63,48 @@ MATCHES = {
 
 
 @dataclass(frozen=True)
+class Judging:
+    """With which seeds rows are run, and how they are judged: docs/verdict.md says what `test` and `margin` are."""
+
+    seeds: Seeds = (0,)
+    test: Literal["sign-flip", "paired-t"] = "sign-flip"
+    margin: Annotated[Amount, Means("a number above 0, in the unit of the metric")] | None = None
+
+
+@dataclass(frozen=True)
 class Match:
-    """What all rows agree in, the size or setting by which, and the figure; None is the baseline's."""
+    """What all rows agree in, the size or setting by which, and the figure, or that of the baseline."""
 
-    what: str
-    by: str
-    to: float | None = None
+    what: Quantity
+    by: Sizes | None = None
+    to: Literal["baseline"] | Amount = "baseline"
 
-    def plain(self) -> dict:
-        return {"what": self.what, "by": self.by, "to": "baseline" if self.to is None else self.to}
+    def __post_init__(self) -> None:
+        ways = MATCHES[self.what]
+        if self.by is None:
+            object.__setattr__(self, "by", ways[0])
+        elif self.by not in ways:
+            text = f"{self.what} cannot be matched by {self.by}; match by {' or '.join(ways)}"
+            raise SpecError([Fault(text, ("by",))])
 
-
-def read_seeds(node: Node, reader: Reader, start: int = 0) -> list[int]:
-    """`seeds: [0, 1, 2]`, or a number of them, which counts from `start`."""
-    child = node.get("seeds") if "seeds" in node.value else Node([start])
-    value = child.plain()
-    seeds = list(range(start, start + value)) if whole(value, MOST_SEEDS) else value
-    if isinstance(seeds, list) and seeds and all(whole(s, 2**63) for s in seeds) and len(set(seeds)) == len(seeds):
-        return seeds
-    expected = f"a number of seeds, at most {MOST_SEEDS}, or a list of different integers from 0"
-    reader.fail(child.fault(f"seeds is {show(value)}; it should be {expected}"))
-    return [start]
+    def plain(self) -> dict[str, Any]:
+        return dict(vars(self))
 
 
-def whole(value: Any, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
-
-
-def read_rule(node: Node, reader: Reader) -> dict[str, Any]:
-    """What of `test` and `margin` is written; the tests cost an import that only reports need otherwise."""
-    rule = {key: node.get(key).plain() for key in ("test", "margin") if key in node.value}
-    if "test" in rule:
-        from zoo.statistics import TESTS
-
-        if rule["test"] not in list(TESTS):
-            text = f"test is {show(rule['test'])}; it should be {' or '.join(TESTS)}{nearest(rule['test'], TESTS)}"
-            reader.fail(node.get("test").fault(text))
-    if not positive(rule.get("margin", 1.0)):
-        text = f"margin is {show(rule['margin'])}; it should be a number above 0, in the unit of the metric"
-        reader.fail(node.get("margin").fault(text))
-    return rule
+def read_judging(node: Node, reader: Reader) -> Judging:
+    """The keys `seeds`, `test` and `margin` of a comparison; the defaults where they cannot be read."""
+    return reader.record(node.only(("seeds", "test", "margin")), Judging, "") or Judging()
 
 
 def read_match(node: Node, reader: Reader) -> Match | None:
     """`match: parameters`, or `{what: …, by: d_model, to: 1e6}`."""
     if "match" not in node.value:
         return None
-    child = node.get("match")
-    fields = dict(child.items()) if isinstance(child.value, Mapping) else {"what": child}
-    for key in fields:
-        if key not in ("what", "by", "to"):
-            reader.fail(child.fault(f"match has no {show(key)}{nearest(key, ('what', 'by', 'to'))}", key))
-    what = chosen(fields.get("what", Node(None, child.path, child.document)), "match", tuple(MATCHES), reader)
-    if what is None:
-        return None
-    ways = MATCHES[what]
-    by = chosen(fields["by"], f"the size by which {what} are matched", ways, reader) if "by" in fields else ways[0]
-    to = fields["to"].plain() if "to" in fields else "baseline"
-    if to != "baseline" and not positive(to):
-        reader.fail(fields["to"].fault(f"to is {show(to)}; it should be baseline or a number above 0"))
-    varied = ("train.steps", "train.tokens") if by == "steps" else (f"shape.{by}",)
-    clash(node, varied, f"match: {what}", reader)
-    return by and Match(what, by, None if to == "baseline" else to)
-
-
-def chosen(node: Node, what: str, known: tuple[str, ...], reader: Reader) -> str | None:
-    """The node's value if it is one of those known, else None and a fault."""
-    value = node.plain()
-    if isinstance(value, str) and value in known:
-        return value
-    near = nearest(value, known) if isinstance(value, str) else ""
-    reader.fail(node.fault(f"{what} is {show(value)}; it should be {' or '.join(known)}{near}"))
-    return None
+    rule = reader.record(node.get("match"), Match, "match", short="what")
+    if rule:
+        varied = ("train.steps", "train.tokens") if rule.by == "steps" else (f"shape.{rule.by}",)
+        clash(node, varied, f"match: {rule.what}", reader)
+    return rule
 
 
 def clash(node: Node, paths: tuple[str, ...], owner: str, reader: Reader) -> None:
@@ -118,6 +113,33 @@ def clash(node: Node, paths: tuple[str, ...], owner: str, reader: Reader) -> Non
     for path in paths:
         if isinstance(vary.value, Mapping) and path in vary.value:
             reader.fail(vary.fault(f"'{path}' cannot vary: '{owner}' decides it", path))
+
+
+@dataclass(frozen=True)
+class WrittenClaim:
+    """A claim as it is written: what it leaves open follows from its rows."""
+
+    row: str
+    is_: Literal["better", "worse", "same"]
+    than: str | None = None
+    of: str | None = None
+    on: str | None = None
+    than_on: str | None = None
+    least: Annotated[Amount, Means("a number above 0, in the unit of what is compared")] | None = None
+    most: Annotated[Amount, Means("a number above 0, in the unit of what is compared")] | None = None
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        faults = []
+        if self.is_ == "same" and self.least is not None:
+            faults.append(Fault("what is the same differs by no least; write 'most'", ("least",)))
+        if self.is_ == "same" and self.most is None:
+            faults.append(Fault("a claim of 'same' needs 'most', the largest difference that counts as none"))
+        if self.least is not None and self.most is not None and self.least >= self.most:
+            text = f"least is {show(self.least)} and most {show(self.most)}; least should be below most"
+            faults.append(Fault(text, ("least",)))
+        if faults:
+            raise SpecError(faults)
 
 
 def read_claims(
@@ -136,43 +158,41 @@ def read_claims(
 def read_claim(node: Node, runs: Mapping[str, Any], metric: str, baseline: str | None, reader: Reader) -> Claim | None:
     """One of them; None, with faults, where it cannot be read."""
     before = len(reader.faults)
-    node = reader.mapping(node, "a claim")
-    if len(reader.faults) > before:
+    claim = reader.record(node, WrittenClaim, "claim", among={"row": runs, "than": runs})
+    if claim is None or (than := claim.than or baseline) is None:
         return None
-    for key in node.value:
-        if key not in CLAIM:
-            reader.fail(node.fault(f"a claim has no {show(key)}{nearest(key, CLAIM)}", key))
-    for key in ("row", "is"):
-        if key not in node.value:
-            reader.fail(node.fault(f"a claim needs '{key}'"))
-    row, than = word(node, "row", runs, None, reader), word(node, "than", runs, baseline, reader)
-    way = word(node, "is", WAYS, None, reader)
-    of, on, than_on = read_measure(node, row, than, runs, metric, reader)
-    if row and row == than and (of in FIGURES or (on and on == than_on)):
-        reader.fail(node.fault(f"row '{row}' is compared with itself; write another 'than', or another 'than_on'"))
-    sizes = read_sizes(node, way, reader)
-    source = node.get("source").plain() if "source" in node.value else ""
-    if not isinstance(source, str):
-        reader.fail(node.get("source").fault(f"source is {show(source)}; it should be a text"))
-    if len(reader.faults) > before or None in (row, way, than, of):
+    measure = read_measure(node, claim.row, than, runs, metric, reader)
+    if measure is None or len(reader.faults) > before:
         return None
-    known = (run.make_task() for run in (runs[row], runs[than], *runs.values()) if run)
+    of, on, than_on = measure
+    if claim.row == than and on == than_on:
+        reader.fail(node.fault(f"row '{than}' is compared with itself; write another 'than', or another 'than_on'"))
+        return None
+    known = (run.make_task() for run in (runs[claim.row], runs[than], *runs.values()) if run)
     figure = FIGURES.get(of) or next(metrics_of(task)[of] for task in known if of in task.metrics)
-    return Claim(row, way, than, of, figure.better, figure.unit, on, than_on, *sizes, source)
+    sides = (figure.better, figure.unit, on, than_on)
+    return Claim(claim.row, claim.is_, than, of, *sides, claim.least, claim.most, claim.source)
 
 
-def word(node: Node, key: str, known: Iterable[str], default: str | None, reader: Reader) -> str | None:
-    """What stands under a key, if it is one of those known; `default` where nothing does."""
-    return chosen(node.get(key), key, tuple(known), reader) if key in node.value else default
+def word(node: Node, key: str, known: Iterable[str], default: str, reader: Reader) -> str | None:
+    """What stands under a key, if it is one of those known, else None and a fault; `default` where nothing does."""
+    if key not in node.value:
+        return default
+    value, known = node.get(key).plain(), list(known)
+    if value in known:
+        return value
+    near = nearest(value, known) if isinstance(value, str) else ""
+    reader.fail(node.get(key).fault(f"claim.{key} is {show(value)}; it should be one of {', '.join(known)}{near}"))
+    return None
 
 
 def read_measure(
-    node: Node, row: str | None, than: str | None, runs: Mapping[str, Any], metric: str, reader: Reader
-) -> tuple[str | None, str | None, str | None]:
+    node: Node, row: str, than: str, runs: Mapping[str, Any], metric: str, reader: Reader
+) -> tuple[str, str | None, str | None] | None:
     """In what two rows are compared, and on which split of each: none for a figure. Only what both are scored in will
-    do, as far as that is known.
+    do, as far as that is known. None, with faults, where that cannot be read.
     """
-    mine, theirs = (run and run.make_task() for run in (runs.get(row), runs.get(than)))
+    mine, theirs = (run and run.make_task() for run in (runs[row], runs[than]))
     both = [task.metrics for task in (mine, theirs) if task]
     shared = [name for name in both[0] if name in both[-1]] if both else []
     of = word(node, "of", (*shared, *FIGURES), metric, reader) if both else metric
@@ -182,16 +202,16 @@ def read_measure(
                 reader.fail(node.fault(f"{of} is of a whole run, and of no split; drop '{key}'", key))
         return of, None, None
     on = word(node, "on", splits(mine), "test", reader) if mine else "test"
-    than_on = word(node, "than_on", splits(theirs), on, reader) if theirs else on
+    than_on = word(node, "than_on", splits(theirs), on or "test", reader) if theirs else on
     if on and theirs and "than_on" not in node.value and on not in splits(theirs):
         reader.fail(node.fault(f"row '{than}' has no {on}; say with than_on where it is scored"))
-    if mine and theirs and asked(runs[row]) != asked(runs[than]):
+    if mine and theirs and content(runs[row]) != content(runs[than]):
         text = f"'{row}' and '{than}' are scored on different tasks or data, so no {of} tells them apart"
         reader.fail(node.fault(text))
-    return of, on, than_on
+    return (of, on, than_on) if of and on and than_on else None
 
 
-def asked(run) -> tuple:
+def content(run) -> tuple:
     """What decides whether two scores are of the same thing."""
     return run.task.name, [part.plain() for part in run.task.parts() if part.slot == "data"]
 
@@ -199,19 +219,3 @@ def asked(run) -> tuple:
 def splits(task) -> tuple[str, ...]:
     """What a claim can be about: dev has chosen the weights, and proves nothing."""
     return ("test", *task.probes)
-
-
-def read_sizes(node: Node, way: str | None, reader: Reader) -> tuple[float | None, float | None]:
-    """How large the difference is said to be at least and at most."""
-    least, most = (node.get(key).plain() if key in node.value else None for key in ("least", "most"))
-    for key, value in (("least", least), ("most", most)):
-        if value is not None and not positive(value):
-            text = f"{key} is {show(value)}; it should be a number above 0, in the unit of what is compared"
-            reader.fail(node.get(key).fault(text))
-    if way == "same" and least is not None:
-        reader.fail(node.fault("what is the same differs by no least; write 'most'", "least"))
-    if way == "same" and most is None:
-        reader.fail(node.fault("a claim of 'same' needs 'most', the largest difference that counts as none"))
-    if positive(least) and positive(most) and least >= most:
-        reader.fail(node.fault(f"least is {show(least)} and most {show(most)}; least should be below most", "least"))
-    return least, most

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from zoo.claims import KEYS as CLAIM
-from zoo.claims import WAYS
 from zoo.declare.library import own_document
 from zoo.declare.shape import SIZES, Shape
 from zoo.declare.signature import REQUIRED, Field, adapter, fields_of, read
@@ -17,23 +15,19 @@ from zoo.hooks import SLOTS
 from .comparison import KEYS
 from .design import DESIGNS
 from .rows import BEGINNINGS, COMBINED, SIDES
-from .rules import MATCHES, MOST_SEEDS
-from .tuning_rules import MOST, SAMPLERS, SCALES, TUNED
+from .rules import MATCHES, Judging, Match, WrittenClaim
+from .tuning_rules import TUNED, Draw, Halving, Range, TuneSeeds
 
 VERSION = "https://json-schema.org/draft/2020-12/schema"
 NAME = {"type": "string"}
 NULL = {"type": "null"}
 COUNT = {"type": "integer", "minimum": 1}
-ABOVE = {"type": "number", "exclusiveMinimum": 0}
 FACTS = {
     "shape": {"anyOf": [NAME, {"$ref": "#/$defs/sizes"}]},
     "published": {"$ref": "#/$defs/published"},
     "weights": {"anyOf": [NAME, NULL]},
 }
 """What a model says of itself beside its parts."""
-SEVERAL = {"type": "integer", "minimum": 2, "maximum": MOST}
-SEED = {"type": "integer", "minimum": 0}
-SEEDS = {"anyOf": [{**COUNT, "maximum": MOST_SEEDS}, {"type": "array", "items": SEED, "minItems": 1}]}
 
 
 def schema(registry) -> dict[str, Any]:
@@ -103,7 +97,8 @@ def field(f: Field) -> dict[str, Any]:
 
 def part(registry, slot: str) -> dict[str, Any]:
     """A part of a slot: its name, a mapping with its name and options, or some options of the default."""
-    names, forms, options = [], [], {}
+    names, forms = [], []
+    options: dict[str, list[dict[str, Any]]] = {}
     for entry in registry.variants(slot):
         variant = entry.variant
         try:
@@ -137,8 +132,6 @@ def value(slot: str) -> dict[str, Any]:
 
 
 def comparison() -> dict[str, Any]:
-    from zoo.statistics import TESTS
-
     kinds = {
         **{side: side_of(side) for side in SIDES},
         "models": many(named("model")),
@@ -147,27 +140,18 @@ def comparison() -> dict[str, Any]:
         "only": many({"type": "object"}),
         "except": many({"type": "object"}),
         "rows": {**each(ref("row")), "minProperties": 1},
-        "seeds": SEEDS,
         "baseline": {"anyOf": [NAME, NULL]},
         "references": many(ref("reference")),
-        "test": {"enum": list(TESTS)},
-        "margin": ABOVE,
+        **record(Judging),
         "match": match(),
         "tune": tune(),
-        "halving": closed({"rounds": SEVERAL, "factor": SEVERAL, "seeds": SEEDS}),
-        "claims": many(claim()),
+        "halving": closed(record(Halving)),
+        "claims": many(closed(record(WrittenClaim), ("row", "is"))),
     }
     alone = {key: False for key in COMBINED if key not in ("model", "models")}
     rows = [{"required": ["model"]}, {"required": ["models"]}, {"required": ["rows"], "properties": alone}]
     whole = {"required": ["vary"], "properties": {"vary": {"required": ["model"]}}}
     return {**closed({key: kinds[key] for key in KEYS}), "oneOf": [*rows, whole]}
-
-
-def claim() -> dict[str, Any]:
-    """What the runs are held against; a metric may be one that only a plugin's task has."""
-    sides = {key: NAME for key in CLAIM if key not in ("is", "least", "most")}
-    kinds = {**sides, "is": {"enum": list(WAYS)}, "least": ABOVE, "most": ABOVE}
-    return closed({key: kinds[key] for key in CLAIM}, ("row", "is"))
 
 
 def vary() -> dict[str, Any]:
@@ -180,27 +164,26 @@ def vary() -> dict[str, Any]:
 
 def match() -> dict[str, Any]:
     """What rows agree in: its name, or a mapping with the size by which."""
-    to = {"anyOf": [{"const": "baseline"}, ABOVE]}
-    forms = {}
+    forms: dict[tuple[str, ...], list[str]] = {}
     for what, ways in MATCHES.items():
         forms.setdefault(ways, []).append(what)
-    whole = [closed({"what": {"enum": names}, "by": {"enum": list(ways)}, "to": to}, ("what",))
-             for ways, names in forms.items()]  # fmt: skip
+    whole = [
+        closed({**record(Match), "what": {"enum": names}, "by": {"enum": list(ways)}}, ("what",))
+        for ways, names in forms.items()
+    ]
     return {"anyOf": [{"enum": list(MATCHES)}, *whole]}
 
 
 def tune() -> dict[str, Any]:
     """Lists of values by path in `train`, or ranges where values are drawn, and the seeds of the trials."""
-    trials = {**COUNT, "maximum": MOST}
-    drawn = {"trials": trials, "sampler": {"enum": list(SAMPLERS)}, "per_round": trials}
-    number = {"type": "number"}
-    span = closed({"from": number, "to": number, "scale": {"enum": list(SCALES)}}, ("from", "to"))
+    drawn, seeds = record(Draw), record(TuneSeeds)
+    span = closed(record(Range), ("from", "to"))
     fields = {name: f for name, f in fields_of(Train).items() if name in TUNED}
     lists = {name: many(field(f)) for name, f in fields.items()}
     spans = {name: axis if fields[name].slot else {"anyOf": [axis, span]} for name, axis in lists.items()}
     forms = []
     for own, axes, inside in (({}, lists, many({})), (drawn, spans, {"anyOf": [many({}), span]})):
-        alone = {"properties": dict.fromkeys(("seeds", *own), True), "additionalProperties": False}
-        whole = closed({**axes, "seeds": SEEDS, **own}, tuple(own)[:1])
+        alone = {"properties": dict.fromkeys((*seeds, *own), True), "additionalProperties": False}
+        whole = closed({**axes, **seeds, **own}, tuple(own)[:1])
         forms.append({**whole, "patternProperties": {f"^({'|'.join(TUNED)})\\.": inside}, "not": alone})
     return {"anyOf": forms}

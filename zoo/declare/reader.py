@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 from zoo.faults import Fault, SpecError, nearest
 
 from . import resize, signature
 from .shape import MAIN, SIZES, Shape, resized
-from .signature import REQUIRED, RESERVED, Field, show
+from .signature import REQUIRED, RESERVED, Field, T, show
 from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, Published, SlotSpec, Train
 
 MODEL_KEYS = (*MODEL_SLOTS, "share", "shape", "published", "weights")
@@ -63,7 +64,8 @@ class Reader:
         try:
             value = f.check(child.plain())
         except ValueError as error:
-            raise SpecError([child.fault(f"{owner}.{f.name} is {error}")]) from None
+            name = f"{owner}.{f.name}" if owner else f.name
+            raise SpecError([child.fault(f"{name} is {error}")]) from None
         return child.beside(value) if f.is_path and value is not None else value
 
     def inside(self, node: Node | None, f: Field, owner: Node) -> PartSpec | None:
@@ -197,12 +199,27 @@ class Reader:
             return None
         return node.value and node.beside(node.value)
 
-    def record(self, node: Node, cls: type, owner: str) -> Any:
-        """A mapping as a dataclass; its own refusals are faults at the fields that they name."""
+    def record(
+        self, node: Node, cls: type[T], owner: str, short: str = "", among: Mapping[str, Iterable[str]] | None = None
+    ) -> T | None:
+        """A mapping as a dataclass; its own refusals are faults at the fields that they name.
+
+        A value that is no mapping stands for the field `short`; `among` are the words that a field may be here. A
+        dataclass that has a field `node` is given the mapping itself.
+        """
+        if short and not isinstance(node.value, Mapping):
+            node = Node({short: node}, node.path, node.document)
         node = self.mapping(node, owner)
         before = len(self.faults)
-        values = self.fields(node, signature.fields_of(cls), owner)
-        return None if len(self.faults) > before else self.made(node, lambda: cls(**values))
+        fields = dict(signature.fields_of(cls))
+        for name, words in (among or {}).items():
+            fields[name] = dataclasses.replace(fields[name], annotation=Literal[tuple(words)])
+        found = self.fields(node, fields, owner)
+        if len(self.faults) > before:
+            return None
+        names = {f.name.rstrip("_"): f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # a dataclass
+        values = {names[name]: value for name, value in found.items()}
+        return self.made(node, lambda: cls(**values, **({"node": node} if "node" in names else {})))
 
     def made(self, node: Node, make: Callable[[], Any]) -> Any:
         """What `make` returns, or None and its refusals as faults at the fields that they name."""

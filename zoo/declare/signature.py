@@ -58,6 +58,8 @@ Natural = Annotated[int, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 NotNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Lt(1)]
+Number = int | float
+Amount = Annotated[int, Gt(0)] | Annotated[float, Gt(0)]
 """Numbers with bounds, which hold wherever a value is read and stand in the JSON schema."""
 
 
@@ -108,6 +110,13 @@ class EvenShare(Grows):
     def fit(self, value: float, own: Any, new: Any) -> float:
         size = getattr(new, self.of)
         return value if round(value * size) % 2 == 0 else 2 * round(value * size / 2) / size
+
+
+@dataclasses.dataclass(frozen=True)
+class Means:
+    """Marks a type with what it is in words, for errors, where its own words say less."""
+
+    words: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,13 +203,17 @@ def fields_of(cls: type) -> Mapping[str, Field]:
 
 @functools.cache
 def read_fields(cls: type) -> Mapping[str, Field]:
+    """By the name that is written: of `is_`, a word that Python keeps for itself, `is`. What is not compared is no part
+    of the value and nothing to write.
+    """
     hints = typing.get_type_hints(cls, include_extras=True)
     out = {}
-    for f in dataclasses.fields(cls):
+    for f in (f for f in dataclasses.fields(cls) if f.compare):
         default = f.default if f.default is not dataclasses.MISSING else REQUIRED
         if f.default_factory is not dataclasses.MISSING:
             default = f.default_factory()
-        out[f.name] = Field(f.name, hints[f.name], default, slot_of(hints[f.name]))
+        name = f.name.rstrip("_")
+        out[name] = Field(name, hints[f.name], default, slot_of(hints[f.name]))
     return types.MappingProxyType(out)
 
 
@@ -298,6 +311,8 @@ def words(annotation: Any, many: bool = False) -> str:
     """A type in plain words: `int | None` is "an integer or null"."""
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
+        if meant := [mark.words for mark in annotation.__metadata__ if isinstance(mark, Means)]:
+            return meant[-1]
         return " ".join(filter(None, [words(args[0], many), limits(annotation.__metadata__)]))
     if origin in (typing.Union, types.UnionType):
         arms = [words(a, many) for a in args]

@@ -61,6 +61,10 @@ class Node:
         keys = self.value if isinstance(self.value, Mapping) else range(len(self.value))
         return ((key, self.get(key)) for key in keys)
 
+    def only(self, keys: Iterable[str]) -> Node:
+        """This mapping with these keys alone, as far as it has them."""
+        return Node({key: self.get(key) for key in keys if key in self.value}, self.path, self.document)
+
     def fault(self, text: str, *key: Any) -> Fault:
         """A fault at this value, or at the one key in it that is given."""
         at = self.get(*key) if key else self
