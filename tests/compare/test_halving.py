@@ -220,9 +220,9 @@ def test_rows_that_agree_agree_in_every_round(tmp_path):
     "body, said",
     [
         ("halving: 3", "11:14: halving is 3; it should be a mapping"),
-        ("halving: {round: 3}", "11:15: halving has no 'round'; did you mean 'rounds'?"),
-        ("halving: {rounds: 1}", "11:23: rounds is 1; it should be a whole number from 2 to 1000"),
-        ("halving: {factor: 1.5}", "11:23: factor is 1.5; it should be a whole number from 2 to 1000"),
+        ("halving: {round: 3}", "11:15: halving has no option 'round'; did you mean 'rounds'?"),
+        ("halving: {rounds: 1}", "11:23: halving.rounds is 1; it should be an integer of at least 2 and at most 1000"),
+        ("halving: {factor: 1.5}", "11:23: halving.factor is 1.5; it should be an integer of at least 2 and at most 1000"),
         ("halving: {}\ntune: {lr: [1, 2]}",
          "11:5: beside 'tune' there can be no 'halving': rows would be dropped before their settings are chosen"),
     ],

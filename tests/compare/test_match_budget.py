@@ -146,14 +146,14 @@ def test_rows_that_cannot_agree(text, body, said):
 @pytest.mark.parametrize(
     "match, said",
     [
-        ("paramters", "8:12: match is 'paramters'; it should be parameters or non-embedding-parameters or "
-                      "flops-per-token or training-flops or tokens or seconds; did you mean 'parameters'?"),
-        ("{by: d_ff}", "8:12: match is null; it should be parameters or "),
-        ("{what: parameters, buy: d_ff}", "8:31: match has no 'buy'; did you mean 'by'?"),
+        ("paramters", "8:12: match.what is 'paramters'; it should be one of parameters, non-embedding-parameters, "
+                      "flops-per-token, training-flops, tokens, seconds; did you mean 'parameters'?"),
+        ("{by: d_ff}", "8:12: match needs 'what', one of parameters, "),
+        ("{what: parameters, buy: d_ff}", "8:31: match has no option 'buy'; did you mean 'by'?"),
         ("{what: parameters, by: width}",
-         "8:35: the size by which parameters are matched is 'width'; it should be d_ff or d_model or n_layers"),
-        ("{what: tokens, by: d_ff}", "8:31: the size by which tokens are matched is 'd_ff'; it should be steps"),
-        ("{what: tokens, to: -3}", "8:31: to is -3; it should be baseline or a number above 0"),
+         "8:35: match.by is 'width'; it should be one of d_ff, d_model, n_layers, steps or null"),
+        ("{what: tokens, by: d_ff}", "8:31: tokens cannot be matched by d_ff; match by steps"),
+        ("{what: tokens, to: -3}", "8:31: match.to is -3; it should be baseline or a number above 0"),
         ("parameters\nvary: {shape.d_ff: [8, 16]}",
          "9:12: 'shape.d_ff' cannot vary: 'match: parameters' decides it"),
     ],

@@ -268,3 +268,14 @@ def test_names_that_clash_are_written_with_their_plugin(package, tmp_path):
     assert taken(validator, model("{norm: {name: zoo-more:rmsnorm, more: 4}}"))
     assert not taken(validator, model("{norm: {name: builtin:rmsnorm, more: 4}}"))
     assert not taken(validator, model("{norm: rmsnorm}")) and not read(tmp_path, registry, model("{norm: rmsnorm}"))
+
+
+def test_the_tests_that_a_rule_names_are_those_there_are():
+    from typing import get_args, get_type_hints
+
+    from zoo.claims import WAYS
+    from zoo.compare.rules import Judging, WrittenClaim
+    from zoo.statistics import TESTS
+
+    assert get_args(get_type_hints(Judging)["test"]) == tuple(TESTS)
+    assert get_args(get_type_hints(WrittenClaim)["is_"]) == WAYS

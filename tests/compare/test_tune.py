@@ -212,7 +212,7 @@ def test_two_settings_are_tried_in_every_combination(tmp_path):
          "8:12: tune has no 'batch_size'; trials choose lr, warmup, schedule, optimizer, clip, or what is in these"),
         ("tune: {lr: 1}", "8:16: it is 1; it should be a list of at least one"),
         ("tune: {lr: [x]}", "8:17: train.lr is 'x'; it should be a number"),
-        ("tune: {lr: [1], seeds: -1}", "8:28: seeds is -1; it should be a number of seeds, at most 1000, or "),
+        ("tune: {lr: [1], seeds: -1}", "8:28: tune.seeds is -1; it should be a number of seeds, at most 1000, or "),
         ("tune: {lr: [1, 2]}\nvary: {train.lr: [3, 4]}", "9:12: 'train.lr' cannot vary: 'tune: lr' decides it"),
     ],
 )  # fmt: skip

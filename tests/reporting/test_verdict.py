@@ -465,8 +465,8 @@ def test_a_comparison_says_how_it_is_judged_and_what_each_row_is(tmp_path):
 @pytest.mark.parametrize(
     "change, fault",
     [
-        ("test: paired", "test is 'paired'; it should be sign-flip or paired-t; did you mean 'paired-t'?"),
-        ("test: {a: 1}", "it should be sign-flip or paired-t"),
+        ("test: paired", "test is 'paired'; it should be one of sign-flip, paired-t; did you mean 'paired-t'?"),
+        ("test: {a: 1}", "it should be one of sign-flip, paired-t"),
         ("margin: 0", "margin is 0; it should be a number above 0, in the unit of the metric"),
         ("margin: true", "margin is true"),
         ("margin: .inf", "it should be a number above 0"),

@@ -211,7 +211,9 @@ def keep_refusals(
     return tuple(kept)
 
 
-def read_row(raw: Raw, seeds: Sequence[int], tune: Tune | None, prepared: Prepared, reader: Reader) -> Row | Refusal | None:
+def read_row(
+    raw: Raw, seeds: Sequence[int], tune: Tune | None, prepared: Prepared, reader: Reader
+) -> Row | Refusal | None:
     """One row, its model built without weights and held against its task; a refusal where that fails, and None, with
     faults, where it cannot be read.
     """

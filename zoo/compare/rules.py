@@ -68,7 +68,7 @@ class Judging:
 
     seeds: Seeds = (0,)
     test: Literal["sign-flip", "paired-t"] = "sign-flip"
-    margin: Annotated[Amount, Means("a number above 0, in the unit of the metric")] | None = None
+    margin: Annotated[Amount | None, Means("a number above 0, in the unit of the metric")] = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,9 @@ def clash(node: Node, paths: tuple[str, ...], owner: str, reader: Reader) -> Non
             reader.fail(vary.fault(f"'{path}' cannot vary: '{owner}' decides it", path))
 
 
+SIZE = Means("a number above 0, in the unit of what is compared")
+
+
 @dataclass(frozen=True)
 class WrittenClaim:
     """A claim as it is written: what it leaves open follows from its rows."""
@@ -125,8 +128,8 @@ class WrittenClaim:
     of: str | None = None
     on: str | None = None
     than_on: str | None = None
-    least: Annotated[Amount, Means("a number above 0, in the unit of what is compared")] | None = None
-    most: Annotated[Amount, Means("a number above 0, in the unit of what is compared")] | None = None
+    least: Annotated[Amount | None, SIZE] = None
+    most: Annotated[Amount | None, SIZE] = None
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -159,10 +162,11 @@ def read_claim(node: Node, runs: Mapping[str, Any], metric: str, baseline: str |
     """One of them; None, with faults, where it cannot be read."""
     before = len(reader.faults)
     claim = reader.record(node, WrittenClaim, "claim", among={"row": runs, "than": runs})
-    if claim is None or (than := claim.than or baseline) is None:
+    if not isinstance(node.value, Mapping):
         return None
-    measure = read_measure(node, claim.row, than, runs, metric, reader)
-    if measure is None or len(reader.faults) > before:
+    row, than = (node.get(key).plain() if key in node.value else baseline for key in ("row", "than"))
+    measure = read_measure(node, row, than, runs, metric, reader)  # of a claim with faults too, for its own
+    if claim is None or measure is None or than is None or len(reader.faults) > before:
         return None
     of, on, than_on = measure
     if claim.row == than and on == than_on:
@@ -187,12 +191,12 @@ def word(node: Node, key: str, known: Iterable[str], default: str, reader: Reade
 
 
 def read_measure(
-    node: Node, row: str, than: str, runs: Mapping[str, Any], metric: str, reader: Reader
+    node: Node, row: str | None, than: str | None, runs: Mapping[str, Any], metric: str, reader: Reader
 ) -> tuple[str, str | None, str | None] | None:
     """In what two rows are compared, and on which split of each: none for a figure. Only what both are scored in will
     do, as far as that is known. None, with faults, where that cannot be read.
     """
-    mine, theirs = (run and run.make_task() for run in (runs[row], runs[than]))
+    mine, theirs = (run and run.make_task() for name in (row, than) for run in [name in list(runs) and runs[name]])
     both = [task.metrics for task in (mine, theirs) if task]
     shared = [name for name in both[0] if name in both[-1]] if both else []
     of = word(node, "of", (*shared, *FIGURES), metric, reader) if both else metric

@@ -209,8 +209,10 @@ class Reader:
         """
         if short and not isinstance(node.value, Mapping):
             node = Node({short: node}, node.path, node.document)
-        node = self.mapping(node, owner)
         before = len(self.faults)
+        node = self.mapping(node, owner)
+        if len(self.faults) > before:
+            return None
         fields = dict(signature.fields_of(cls))
         for name, words in (among or {}).items():
             fields[name] = dataclasses.replace(fields[name], annotation=Literal[tuple(words)])
