@@ -146,7 +146,7 @@ def read_tune(node: Node, reader: Reader) -> Tune | None:
         if key in OWN:
             continue
         if str(key).split(".")[0] not in TUNED:
-            near = nearest(key, (*TUNED, *OWN))
+            near = nearest(key, (*TUNED, *fields_of(TuneSeeds))) or nearest(key, fields_of(Draw))
             known = f"; trials choose {', '.join(TUNED)}, or what is in these"
             reader.fail(child.fault(f"tune has no {show(key)}{near or known}", key))
         elif found := read_axis(values, f"tune.{key}", reader):
