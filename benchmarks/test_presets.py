@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
 from zoo.runs import Run
-from zoo.train.loop import Training, bind_settings, groups
+from zoo.train.loop import Training, bind_settings, group_parameters
 from zoo_plugins.optimizer import adamw
 
 pytestmark = in_turns
@@ -161,7 +161,7 @@ def stepped() -> dict[str, list[float]]:
         model = ROWS[BASE].make_model(task())
         for p in model.parameters():
             p.grad = torch.randn_like(p) * 1e-3
-        made[name] = optimizer(groups(model)).step
+        made[name] = optimizer(group_parameters(model)).step
     return race({name: partial(lambda step: step, step) for name, step in made.items()}, 4 * ROUNDS)
 
 

@@ -273,7 +273,7 @@ def test_a_tied_model_stays_tied(tmp_path):  # INIT-2
     weights.read_model(again, tmp_path / "w")
     for twin in (model, again, copy.deepcopy(model), copy.deepcopy(model).to(torch.bfloat16)):
         assert twin.head.table.weight is twin.decoder.embedding.table.weight
-        in_optimizer = [p for group in loop.groups(twin) for p in group["params"]]
+        in_optimizer = [p for group in loop.group_parameters(twin) for p in group["params"]]
         assert len(in_optimizer) == len(set(in_optimizer)) == len(list(twin.parameters()))
     assert torch.equal(again.head.table.weight, model.head.table.weight)
 

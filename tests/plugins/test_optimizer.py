@@ -11,7 +11,7 @@ from support.tasks import Counting, tiny
 from zoo.declare.library import open_library
 from zoo.declare.spec import Node
 from zoo.train import metrics
-from zoo.train.loop import groups
+from zoo.train.loop import group_parameters
 from zoo_plugins.optimizer import adamw, sgd
 
 
@@ -32,34 +32,37 @@ def follow(optimizer, model, steps=5):
 def test_adamw_is_torchs_to_the_bit(how, options):
     ours, theirs = tiny(), tiny()
     given = {"betas": (0.9, 0.98), "eps": 1e-8, "weight_decay": 0.1, **options}
-    expected = follow(torch.optim.AdamW(groups(theirs), **given, **{how: True}), theirs)
-    assert torch.equal(follow(adamw(groups(ours), **options, implementation=how), ours), expected)
+    expected = follow(torch.optim.AdamW(group_parameters(theirs), **given, **{how: True}), theirs)
+    assert torch.equal(follow(adamw(group_parameters(ours), **options, implementation=how), ours), expected)
 
 
 @pytest.mark.parametrize("how", ["fused", "foreach"])
 @pytest.mark.parametrize("options", [{"momentum": 0.9}, {"momentum": 0.0, "weight_decay": 0.2}])
 def test_sgd_is_torchs_to_the_bit(how, options):
     ours, theirs = tiny(), tiny()
-    expected = follow(torch.optim.SGD(groups(theirs), **options, **{how: True}), theirs)
-    assert torch.equal(follow(sgd(groups(ours), **options, implementation=how), ours), expected)
+    expected = follow(torch.optim.SGD(group_parameters(theirs), **options, **{how: True}), theirs)
+    assert torch.equal(follow(sgd(group_parameters(ours), **options, implementation=how), ours), expected)
 
 
 @pytest.mark.parametrize("make", [adamw, sgd])
 def test_saved_state_goes_on_to_the_same_bits(make):
     whole, first = tiny(), tiny()
-    optimizer = make(groups(first))
+    optimizer = make(group_parameters(first))
     follow(optimizer, first, 3)
     second, state = copy.deepcopy(first), copy.deepcopy(optimizer.state_dict())
-    again = make(groups(second), weight_decay=0.7)
+    again = make(group_parameters(second), weight_decay=0.7)
     again.load_state_dict(state)
     expected = follow(optimizer, first, 2)
     assert torch.equal(follow(again, second, 2), expected)
-    assert not torch.equal(follow(make(groups(whole)), whole, 2), expected)
+    assert not torch.equal(follow(make(group_parameters(whole)), whole, 2), expected)
 
 
 def test_torchs_own_optimizer_reads_our_state():
     model = tiny()
-    ours, theirs = adamw(groups(model)), torch.optim.AdamW(groups(model), betas=(0.9, 0.98), fused=True)
+    ours, theirs = (
+        adamw(group_parameters(model)),
+        torch.optim.AdamW(group_parameters(model), betas=(0.9, 0.98), fused=True),
+    )
     follow(ours, model)
     theirs.load_state_dict(copy.deepcopy(ours.state_dict()))
     for p in model.parameters():

@@ -14,7 +14,7 @@ from zoo.model import weights
 from zoo.runs import Run
 from zoo.tasks import Batch
 from zoo.train import loop, metrics
-from zoo.train.loop import groups
+from zoo.train.loop import group_parameters
 from zoo_plugins import norm as norms
 from zoo_plugins.optimizer import adamw, sgd
 from zoo_plugins.schedule import constant
@@ -289,7 +289,7 @@ def test_only_matrices_decay_and_nothing_is_missed():  # TRAIN-3
     model = tiny()
     made = [Foo(12), norms.LayerNorm(12), norms.RMSNorm(12), norms.ScaleNorm(12)]
     model.norms = nn.ModuleList(made)
-    matrices, rest = groups(model)
+    matrices, rest = group_parameters(model)
     assert {id(p) for p in matrices["params"]} == {id(model.table.weight), id(model.up.weight)}
     assert "weight_decay" not in matrices and rest["weight_decay"] == 0.0
     assert {id(p) for p in rest["params"]} >= {id(p) for p in model.norms.parameters()}
@@ -298,7 +298,7 @@ def test_only_matrices_decay_and_nothing_is_missed():  # TRAIN-3
 
 def test_decay_shrinks_a_matrix_and_no_gain():
     model = tiny()
-    optimizer = adamw(groups(model), weight_decay=0.5)
+    optimizer = adamw(group_parameters(model), weight_decay=0.5)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -560,14 +560,14 @@ def test_bfloat16_keeps_its_weights_in_float32(tmp_path):
 def test_auto_precision_asks_for_matrix_units_and_width(monkeypatch, units, width, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": units}, raising=False)
     model = SimpleNamespace(shape=SimpleNamespace(d_model=width))
-    assert loop.precision("auto", torch.device("cpu"), model) == expected
-    assert loop.precision("fp32", torch.device("cpu"), model) == "fp32"
+    assert loop.choose_precision("auto", torch.device("cpu"), model) == expected
+    assert loop.choose_precision("fp32", torch.device("cpu"), model) == "fp32"
 
 
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device 'nonsense' cannot be used"):
-        loop.device("nonsense")
-    assert loop.device("cpu").type == "cpu"
+        loop.choose_device("nonsense")
+    assert loop.choose_device("cpu").type == "cpu"
 
 
 def test_it_learns(tmp_path):

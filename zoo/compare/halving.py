@@ -13,7 +13,7 @@ from typing import Any
 
 from zoo.faults import SpecError
 from zoo.tasks import Metric
-from zoo.train.loop import n_steps
+from zoo.train.loop import count_steps
 
 from .comparison import Comparison, Row, Trial
 from .prepared import Prepared
@@ -53,7 +53,7 @@ def drop_rows(comparison: Comparison, prepared: Prepared, out: Path) -> Comparis
 def make_round(row: Row, rule: Halving, number: int, prepared: Prepared) -> Trial:
     """The row's runs of a round: whole runs of their own, with fewer steps and with the seeds of the rule."""
     run, share = row.first, rule.share(number)
-    steps = n_steps(run.train, prepared.task(run))
+    steps = count_steps(run.train, prepared.task(run))
     if steps < share:
         text = f"row '{row.name}' has {steps} steps, and halving would divide them by {share}"
         raise SpecError([run.model.node.fault(text)])

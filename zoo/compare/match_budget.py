@@ -13,7 +13,7 @@ from zoo.model.card import count_by_part
 from zoo.model.cost import count_flops_per_token, scale_to_step
 from zoo.registry import Registry
 from zoo.tasks import Task
-from zoo.train.loop import n_steps, tokens_per_step
+from zoo.train.loop import count_step_tokens, count_steps
 
 from .comparison import Comparison, ReferenceRow, Row
 from .prepared import Prepared
@@ -58,7 +58,7 @@ MEASURES: Mapping[str, Measure] = {
     "non-embedding-parameters": count_inner_parameters,
     "flops-per-token": count_flops,
     "training-flops": count_step_flops,
-    "tokens": lambda run, task, registry: tokens_per_step(run.train, task),
+    "tokens": lambda run, task, registry: count_step_tokens(run.train, task),
     "seconds": refuse_untimed,
 }
 """Of a model, or of one step where the steps are what is matched."""
@@ -99,7 +99,7 @@ def match_rows(comparison: Comparison, prepared: Prepared, measure: Measure | No
         run = comparison.base.first
         task = prepared.task(run)
         each = measure(run, task, prepared.library.registry)
-        target = each * (n_steps(run.train, task) if rule.by == "steps" else 1)
+        target = each * (count_steps(run.train, task) if rule.by == "steps" else 1)
     rows: list[Row] = []
     faults: list[Fault] = []
     for row in comparison.rows:
@@ -119,7 +119,7 @@ def match_row(row: Row, rule: Match, measure: Measure, target: float, prepared: 
     size: int | None
     if rule.by == "steps":
         one = measure(run, task, registry)
-        before, size = n_steps(run.train, task), max(1, round(target / one))
+        before, size = count_steps(run.train, task), max(1, round(target / one))
         got = one * size
         if size != before:
             row = row.change_runs(lambda each: replace(each, train=each.train.of_steps(size)))

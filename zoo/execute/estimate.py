@@ -17,7 +17,7 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
 from zoo.model.cost import scale_to_step
 from zoo.runs import Run, machine
-from zoo.train.loop import bind_settings, n_steps
+from zoo.train.loop import bind_settings, count_steps
 
 from .stages import Made, foresee
 from .step_timer import stepper
@@ -83,7 +83,7 @@ def planned(row: Row, prepared: Prepared) -> Line:
     """A row of the plan. Reads the data."""
     run = row.first
     task, counted = prepared.task(run), prepared.facts(run).cost
-    steps, step = n_steps(run.train, task), scale_to_step(counted.flops_per_token, run.train, task)
+    steps, step = count_steps(run.train, task), scale_to_step(counted.flops_per_token, run.train, task)
     weight = float(task.batch(64, torch.Generator().manual_seed(0)).weight.sum()) / 64
     tokens = steps * run.train.batch_size * run.train.accumulate * weight
     passes = tokens / task.train_tokens if task.train_tokens else None

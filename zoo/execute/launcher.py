@@ -83,11 +83,11 @@ def run_rank(folder: str) -> None:
     try:
         import torch.distributed as dist
 
-        from zoo.train.loop import device
+        from zoo.train.loop import choose_device
         from zoo.train.parallel import STRATEGIES
 
         train = run.read().spec["train"]
-        kind = device(train["device"]).type
+        kind = choose_device(train["device"]).type
         dist.init_process_group("nccl" if kind == "cuda" else "gloo")
         perform_run(own, is_stopping, strategy=STRATEGIES[train["parallel"]]())
         dist.destroy_process_group()

@@ -31,7 +31,7 @@ from zoo.record import (
     Unreadable,
 )  # fmt: skip
 from zoo.runs import Run, machine
-from zoo.train.loop import device
+from zoo.train.loop import choose_device
 
 from .stages import folder
 from .step_timer import timed
@@ -145,7 +145,7 @@ def is_of(timed: SpeedSet, mine: SpeedSet) -> bool:
 
 def describe_machine(runs: Iterable[TrainedRun]) -> Clocked:
     """What decides how fast this machine is."""
-    devices = {device(run.train.device) for run in runs}
+    devices = {choose_device(run.train.device) for run in runs}
     names = sorted(torch.cuda.get_device_name(each) if each.type == "cuda" else each.type for each in devices)
     here = machine()
     return Clocked(processor=here["processor"], cores=here["cores"], devices=tuple(names))

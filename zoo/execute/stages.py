@@ -27,7 +27,7 @@ from zoo.record import COMPARISON, FORMAT, RunRecord, plain
 from zoo.registry import discover
 from zoo.runs import Run
 from zoo.tasks import Reference, Task, Tokenizer
-from zoo.train.loop import BoundTrain, bind_settings, device
+from zoo.train.loop import BoundTrain, bind_settings, choose_device
 
 from .engines import Resources
 from .pool import Job
@@ -316,7 +316,7 @@ def count_resources(comparison: Comparison) -> Resources:
     settings = [run.train for row in comparison.rows for run in row.runs]
     threads = max((train.threads * train.processes for train in settings), default=1)
     gpus = max((train.processes for train in settings if train.device.startswith("cuda")), default=0)
-    elsewhere = any(device(name).type != "cpu" for name in {train.device for train in settings})
+    elsewhere = any(choose_device(name).type != "cpu" for name in {train.device for train in settings})
     return Resources(threads, gpus, elsewhere)
 
 

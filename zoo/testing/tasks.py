@@ -18,7 +18,7 @@ from zoo.declare.shape import Shape
 from zoo.declare.spec import Node
 from zoo.model.builder import bind, make
 from zoo.tasks import SPLITS, Batch, Data, Task
-from zoo.train.loop import groups
+from zoo.train.loop import group_parameters
 from zoo.train.metrics import evaluate, loss, predict
 
 from .harness import Subject, Suite
@@ -267,7 +267,7 @@ def build_learner(case: PartCase, task: Task) -> tuple[nn.Module, Any]:
     assert spec and part, "registry.yaml names a default for each slot"
     length = task.source_len + task.target_len
     model = make(spec, replace(SHAPE, vocab_size=task.vocab_size, max_len=length), registry=case.library.registry)
-    optimizer = bind(part, {"params": groups(model)})
+    optimizer = bind(part, {"params": group_parameters(model)})
     for group in optimizer.param_groups:
         group["lr"] = 1e-2
     return model, optimizer

@@ -104,7 +104,7 @@ def train(
     if status == "interrupted":
         run.save()
     model.eval()
-    return {"status": status, "reason": reason, "train": run.facts(), "best": run.count.best, "metrics": metrics}
+    return {"status": status, "reason": reason, "train": run.summarise(), "best": run.count.best, "metrics": metrics}
 
 
 class Training:
@@ -120,16 +120,16 @@ class Training:
         tick: Callable[[dict], None],
         strategy: SingleProcess,
     ):
-        self.device = device(settings.device)
-        self.precision = precision(settings.precision, self.device, model)
+        self.device = choose_device(settings.device)
+        self.precision = choose_precision(settings.precision, self.device, model)
         self.model = model.to(self.device)
         self.task, self.settings, self.folder, self.tick, self.strategy = task, settings, folder, tick, strategy
         if settings.compile:
             compile_layers(model)
         self.learner = strategy.wrap(self.model, self.device)
-        self.steps = n_steps(settings, task)
+        self.steps = count_steps(settings, task)
         self.factor = settings.schedule(steps=self.steps, warmup=settings.warmup)
-        self.optimizer = settings.optimizer(params=groups(model))
+        self.optimizer = settings.optimizer(params=group_parameters(model))
         self.params = [p for group in self.optimizer.param_groups for p in group["params"]]
         self.choices = None if task.choices is None else task.choices.to(self.device)
         self.eval_every = settings.eval_every or max(1, self.steps // 4)
@@ -167,7 +167,7 @@ class Training:
         Returns the norm of that gradient before clipping, and the learning rate.
         """
         began, count, settings = perf_counter(), self.count, self.settings
-        batches = [draw(self.task, settings.batch_size, self.generator) for _ in range(settings.accumulate)]
+        batches = [draw_batch(self.task, settings.batch_size, self.generator) for _ in range(settings.accumulate)]
         total = sum(float(batch.weight.sum()) for batch in batches)
         nll = auxiliary_loss = torch.zeros((), device=self.device)
         for batch in batches:
@@ -259,7 +259,7 @@ class Training:
         self.folder.log(line)
         self.tick(line)
 
-    def facts(self) -> dict[str, Any]:
+    def summarise(self) -> dict[str, Any]:
         """The part `train` of the record."""
         count, per_pass = self.count, self.task.train_tokens
         peak = torch.cuda.max_memory_allocated() if self.device.type == "cuda" else peak_memory()
@@ -316,7 +316,7 @@ class Training:
         weights.unflatten(self.optimizer, held, facts)
 
 
-def groups(model: nn.Module) -> list[dict]:
+def group_parameters(model: nn.Module) -> list[dict]:
     """All trained parameters for an optimizer, each once: matrices, and what never decays (gains, biases)."""
     params = [p for p in model.parameters() if p.requires_grad]
     matrices = [p for p in params if p.ndim >= 2]
@@ -324,22 +324,22 @@ def groups(model: nn.Module) -> list[dict]:
     return [group for group in ({"params": matrices}, {"params": rest, "weight_decay": 0.0}) if group["params"]]
 
 
-def n_steps(settings: Train, task: Task) -> int:
+def count_steps(settings: Train, task: Task) -> int:
     """The budget in steps; one in tokens counts what the batches of this task weigh on average."""
     if settings.steps is not None:
         return settings.steps
     assert settings.tokens is not None  # one of the two is the budget
-    return max(1, math.ceil(settings.tokens / tokens_per_step(settings, task)))
+    return max(1, math.ceil(settings.tokens / count_step_tokens(settings, task)))
 
 
-def tokens_per_step(settings: Train, task: Task) -> float:
+def count_step_tokens(settings: Train, task: Task) -> float:
     """Targets of one step, each as much as it weighs: the mean over some batches."""
     probe = torch.Generator().manual_seed(0)
-    weight = sum(float(draw(task, settings.batch_size, probe).weight.sum()) for _ in range(16)) / 16
+    weight = sum(float(draw_batch(task, settings.batch_size, probe).weight.sum()) for _ in range(16)) / 16
     return weight * settings.accumulate
 
 
-def draw(task: Task, size: int, generator: torch.Generator) -> Batch:
+def draw_batch(task: Task, size: int, generator: torch.Generator) -> Batch:
     """A training batch with at least one target that counts; one without would teach nothing and divide by zero."""
     for _ in range(100):
         batch = task.batch(size, generator)
@@ -348,7 +348,7 @@ def draw(task: Task, size: int, generator: torch.Generator) -> Batch:
     raise ValueError(f"100 batches of {size} rows in a row held no target that counts")
 
 
-def device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """The device that `name` asks for; "auto" is the fastest that there is. Raises `SpecError`."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
@@ -360,7 +360,7 @@ def device(name: str) -> torch.device:
     return chosen
 
 
-def precision(name: str, device: torch.device, model: nn.Module) -> str:
+def choose_precision(name: str, device: torch.device, model: nn.Module) -> str:
     """fp32 or bf16; "auto" is bf16 where matrix units make it the faster one. Weights stay in float32 either way."""
     if name != "auto":
         return name
