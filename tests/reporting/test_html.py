@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -130,9 +131,8 @@ def test_no_name_becomes_markup(tmp_path, where):
     path = tmp_path / "sweep" / "comparison.json"
     held = json.loads(path.read_text())
     held["rows"][1]["differs"] = {named("differs"): {"name": named("differs"), "x": named("differs")}}
-    held["name"] = named("comparison")
     path.write_text(json.dumps(held))
-    text = to_html(reporting.read(tmp_path, "sweep"))
+    text = to_html(replace(reporting.read(tmp_path, "sweep"), name=named("comparison")))
     page = Page(text)
     shown = page.all("main")[0]["text"]
     assert HOSTILE in shown or (where == "file" and HOSTILE in shlex.split(page.all("pre")[0]["text"]))
