@@ -70,6 +70,7 @@ class Reader:
 
     def inside(self, node: Node | None, f: Field, owner: Node) -> PartSpec | None:
         """The part of a field; null is as good as nothing where the field has no default of its own."""
+        assert f.slot is not None, "a field that is a part has a slot"
         own = None if f.default is None else Node(f.default).seen_from(owner)
         if node is None or (node.value is None and own is None):
             node = own or (None if f.slot in MODEL_SLOTS else self.default(f.slot))  # the model has its own slots

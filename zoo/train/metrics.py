@@ -102,6 +102,7 @@ def score_batches(
             if reference is not None:
                 nats = reference.nll(batch).to(device)
             else:
+                assert model is not None, "what is scored is a model or a reference"
                 logits = predict(model, batch)
                 nats, answers = token_nll(logits, batch.target, choices), choose(logits, choices)
             nll = weighed(nats.double(), batch.weight).item()
