@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/pytest
 
-.PHONY: demo test test-all conformance planted parity presets evidence bench clean
+.PHONY: demo test test-all conformance planted parity presets record evidence bench clean
 
 demo: .venv/installed  ## train and compare five models on the text that Python ships
 	.venv/bin/zoo run registry.yaml quickstart
@@ -24,6 +24,9 @@ conformance: .venv/installed  ## hold every variant to what it must do and write
 parity: .venv/installed  ## hold published models to transformers and write reports/parity.md
 	OMP_NUM_THREADS=1 PYTHONPATH=tests .venv/bin/python -m support.parity > reports/parity.new && mv reports/parity.new reports/parity.md
 	cat reports/parity.md
+
+record: .venv/installed  ## write docs/record.md: what a folder of runs holds
+	PYTHONPATH=tests .venv/bin/python -m support.record_page > docs/record.new && mv docs/record.new docs/record.md
 
 presets: .venv/installed  ## count the published models and write reports/presets.md
 	.venv/bin/zoo list models --markdown > reports/presets.new && mv reports/presets.new reports/presets.md

@@ -13,12 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import commands
 from support.commands import children, command, ids, record, start, until
 
 import zoo
 from zoo.execute.stages import reopen
 from zoo.files import parse_line
 from zoo.train import metrics
+
+home = commands.home
 
 
 @pytest.fixture(scope="module")

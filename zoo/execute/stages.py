@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from zoo.compare.comparison import Comparison, ReferenceRow, Refusal, Row
 from zoo.compare.halving import drop_rows, halving_rounds
 from zoo.compare.match_budget import match_rows
@@ -110,7 +112,10 @@ def trained(folder: str | os.PathLike) -> Trained:
         raise SpecError(f"{run.record} says neither model nor vocabulary of its weights")
     shape = replace(spec.shape, vocab_size=record.data.vocab_size)
     model = make(spec.model, shape, seed=spec.seed, registry=library.registry)
-    read_model(model, run.weights)
+    try:
+        read_model(model, run.weights)
+    except (RuntimeError, SafetensorError) as error:
+        raise SpecError(f"{run.weights} does not hold the weights of the model that {run.record} describes") from error
     return Trained(spec.model, model.eval(), library, tokenizer_of(run, spec))
 
 

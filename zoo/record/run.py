@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .document import FORMAT, NEEDED, Number, Plain, Scores, check_folder, check_name, describe, read
+from .document import FORMAT, NEEDED, Number, Plain, Scores, check_choice, check_folder, check_name, describe, read
 
 RUN = "run.json"
 FINISHED = ("done", "diverged")
@@ -117,6 +117,10 @@ class DecodeFacts:
     clock: str | None = describe("`processor` time of one thread, or the `wall` clock")
     cache_bytes: Number | None = describe("size of the cache of all rows at the end", "bytes")
     load: Number | None = describe("processes that computed or waited to, the machine's mean over a minute")
+
+    def __post_init__(self) -> None:
+        if self.clock is not None:
+            check_choice("decode.clock", self.clock, ("processor", "wall"))
 
 
 @dataclass(frozen=True, kw_only=True)

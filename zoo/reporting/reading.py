@@ -144,9 +144,9 @@ def _average_probes(done: list[Run], metric: str) -> dict[str, Mean]:
 
 
 def _is_reference(runs: tuple[Run, ...]) -> bool:
-    """Whether no gradient is involved: a finished run says so of itself, another one was at least asked for it."""
+    """Whether no gradient is involved: a run says what it was asked for, and a finished one without that shows it."""
     done = [run for run in runs if run.status == "done"]
-    if done:
+    if done and not any(run.record.get("spec") for run in done):
         return all(run.record.get("train", 0) is None for run in done)
     return any("reference" in (run.record.get("spec") or {}) for run in runs)
 
