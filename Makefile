@@ -9,19 +9,19 @@ demo: .venv/installed  ## train and compare five models on the text that Python 
 test: .venv/installed  ## the default test suite
 	$(PYTEST) -n auto
 
-test-all: .venv/installed  ## also every combination of parts and every slow run
+test-all: .venv/installed  ## the default suite, every combination of parts and every slow run
 	.venv/bin/pip install -q -c constraints.txt -e '.[dev,ray,slurm,tune,browser]'
 	$(PYTEST) -n auto -m "exhaustive or not exhaustive"
 
-planted: .venv/installed  ## plant each bug of tests/support/planted.py, see it found, and write docs/planted.md
+planted: .venv/installed  ## plant each bug of tests/support/planted.py, check that it is found, and write docs/planted.md
 	OMP_NUM_THREADS=1 PYTHONPATH=tests .venv/bin/python -m support.planted > docs/planted.new && mv docs/planted.new docs/planted.md
 	cat docs/planted.md
 
-conformance: .venv/installed  ## hold every variant to what it must do and write reports/conformance.md
+conformance: .venv/installed  ## run the conformance checks of every variant and write reports/conformance.md
 	.venv/bin/zoo --no-plugins check --format markdown --output reports/conformance.md
 	cat reports/conformance.md
 
-parity: .venv/installed  ## hold published models to transformers and write reports/parity.md
+parity: .venv/installed  ## compare the logits of published models with transformers and write reports/parity.md
 	OMP_NUM_THREADS=1 PYTHONPATH=tests .venv/bin/python -m support.parity > reports/parity.new && mv reports/parity.new reports/parity.md
 	cat reports/parity.md
 
@@ -34,7 +34,7 @@ presets: .venv/installed  ## count the published models and write reports/preset
 
 EVIDENCE = positions rope-reach no-position-masked no-position-bert norm-place ffn ffn-longer heads norms recall-depth architectures
 
-evidence: .venv/installed  ## try published findings again, about two hours on two cores, and write reports/evidence.md
+evidence: .venv/installed  ## train published findings again, about two hours on two cores, and write reports/evidence.md
 	for name in $(EVIDENCE); do \
 	  .venv/bin/zoo run examples/evidence.yaml $$name --out runs/evidence || exit 1; \
 	  mkdir -p reports/$$name && cp runs/evidence/$$name/report.md runs/evidence/$$name/*.png reports/$$name || exit 1; \
@@ -42,7 +42,7 @@ evidence: .venv/installed  ## try published findings again, about two hours on t
 	.venv/bin/zoo report $(EVIDENCE) --out runs/evidence --format claims > reports/evidence.new
 	mv reports/evidence.new reports/evidence.md
 
-bench: .venv/installed  ## timings of every variant side by side
+bench: .venv/installed  ## time every variant side by side
 	$(PYTEST) benchmarks --benchmark-only
 
 clean:
