@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "SPECIALS", "SPLITS", "Batch", "Data", "Example", "Reference", "Splits", "Task", "Tokenizer", "fixed", "pick",
-    "pieces", "sample",
+    "Batch", "Data", "Example", "Metric", "Reference", "SPECIALS", "SPLITS", "Scored", "Splits", "Task", "Tokenizer",
+    "fixed", "pick", "pieces", "sample",
 ]  # fmt: skip
 
 SPECIALS = 4
