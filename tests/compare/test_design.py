@@ -13,7 +13,7 @@ from zoo.compare.comparison import read_comparison
 from zoo.compare.design import Conditions, grid, leave_one_out, one_at_a_time, pairwise
 from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
-from zoo.execute.estimate import table
+from zoo.execute.estimate import estimate
 from zoo.execute.stages import write_comparison
 
 ANY = Conditions()
@@ -134,7 +134,7 @@ def test_a_refused_combination_is_a_row_with_its_reason(tmp_path):
     last = json.loads((tmp_path / "runs/c/comparison.json").read_text())["rows"][3]
     assert last["refused"] == refused.reason and last["runs"] == []
     assert last["cell"] == {"attention": "lstm", "position": "alibi"}
-    assert f"refused: lstm, alibi: {refused.reason}" in table(found, Prepared(library)).splitlines()
+    assert f"refused: lstm, alibi: {refused.reason}" in str(estimate(found, Prepared(library))).splitlines()
     row = next(row for row in reporting.read(tmp_path / "runs", "c").rows if row.name == "lstm, alibi")
     assert (row.status, row.reason) == ("refused", refused.reason)
 

@@ -14,8 +14,8 @@ from zoo.declare import override
 from zoo.faults import SpecError, nearest
 from zoo.registry import Entry
 
-from . import discovery, warn
-from .catalogue import complete_part
+from . import discovery_options, warn
+from .completion import complete_subject
 
 if TYPE_CHECKING:
     from zoo.testing import Subject
@@ -25,32 +25,41 @@ FORMATS = ("text", "json", "junit", "markdown")
 
 
 @click.command()
-@click.argument("what", required=False, metavar="[SLOT:NAME | SLOT | PLUGIN | FILE.py]", shell_complete=complete_part)
-@click.option("--partners", type=click.IntRange(min=1), default=6, show_default=True, help="Models to try it in.")
-@click.option("--only", multiple=True, metavar="PROPERTY", help="Look at this property alone; repeatable.")
-@click.option("--set", "sets", multiple=True, metavar="OPTION=VALUE", help="An option of SLOT:NAME; repeatable.")
+@click.argument("what", required=False, metavar="[SLOT:NAME | SLOT | PLUGIN | FILE.py]",
+                shell_complete=complete_subject)  # fmt: skip
+@click.option("--partners", type=click.IntRange(min=1), default=6, show_default=True,
+              help="Models to test each variant in.")  # fmt: skip
+@click.option("--only", multiple=True, metavar="PROPERTY", help="Run this check only; repeatable.")
+@click.option("--set", "sets", multiple=True, metavar="OPTION=VALUE", help="Set an option of SLOT:NAME; repeatable.")
 @click.option("--inductor", is_flag=True, help="Compile with inductor, which takes a minute or more.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True,
+              help="Form of the results.")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write the results to.")
 @click.pass_context
 def check(
     ctx: click.Context, what: str | None, partners: int, only: tuple[str, ...], sets: tuple[str, ...], inductor: bool,
     form: str, output: Path | None,
 ) -> None:  # fmt: skip
-    """Hold variants to what every variant of their slot must do, among partners of the other slots.
+    """Run the conformance checks on variants, each in models with different parts in the other slots.
 
-    Without an argument, all that there are. A row per property says whether it holds, with how many partners, and how
-    long that took; a failure says what was changed, what should have stayed equal, and how to repeat it. The exit code
-    is 1 if a property fails.
+    Checks are properties that every variant of a slot must have: no look ahead, padding, cached decoding, gradients,
+    … All variants are checked unless one, a slot, a plugin or a file is named. A failed check says what was changed,
+    what should have stayed equal, and how to repeat it. Exit with 1 if a check fails.
+
+    \b
+    Examples:
+      zoo check position:rope
+      zoo check my_variant.py
+      zoo check norm --format junit --output checks.xml
     """
     from zoo.declare.library import open_library
     from zoo.testing import Subject, report, select_variants
 
     options = read_options(sets, what)
-    registry, entries = select_variants(what, **discovery())
+    registry, entries = select_variants(what, **discovery_options())
     warn(registry)
     library = open_library(registry=registry)
-    known_checks(entries, only)
+    refuse_unknown(entries, only)
     backend = "inductor" if inductor else "eager"
     subjects = [
         Subject(entry.variant.slot, registry.spelling(entry), options, library, partners, backend) for entry in entries
@@ -78,7 +87,7 @@ def read_options(sets: tuple[str, ...], what: str | None) -> dict[str, Any]:
     return options
 
 
-def known_checks(entries: list[Entry], only: tuple[str, ...]) -> None:
+def refuse_unknown(entries: list[Entry], only: tuple[str, ...]) -> None:
     """Raise `SpecError` for a property that nothing holds of these variants."""
     from zoo.testing.suites import load_suite
 

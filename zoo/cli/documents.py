@@ -2,117 +2,132 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.compare.comparison import Comparison, attempt, read_comparison, warnings
-from zoo.compare.prepared import Prepared
-from zoo.declare import yaml
-from zoo.declare.library import Library, open_library
-from zoo.declare.shape import Shape
-from zoo.declare.signature import REQUIRED, Field, read, show
-from zoo.declare.spec import MODEL_SLOTS
-from zoo.faults import SpecError, nearest
-from zoo.hooks import SLOTS
+from zoo.api.catalogue import show_variant
+from zoo.faults import Fault, SpecError
 
-from . import discovered, discovery, warn
-from .catalogue import complete_part
-from .models import CONTEXT, FROM, SHAPE, show_model
+from . import discover_variants, discovery_options, print_note, warn
+from .catalogue import to_json
+from .completion import complete_comparison, complete_part
+from .models import CONTEXT, FROM, SHAPE, print_model
 
-SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE", help="Change a value; repeatable.")
+if TYPE_CHECKING:
+    from zoo.compare.comparison import Comparison
+    from zoo.compare.prepared import Prepared
+    from zoo.declare.library import Library
+
+SETS = click.option("--set", "sets", multiple=True, metavar="PATH=VALUE",
+                    help="Override a value of the file, such as train.steps=100; repeatable.")  # fmt: skip
 FILE = click.argument("file", type=click.Path(path_type=Path))
+NAME = click.argument("name", required=False, shell_complete=complete_comparison)
 
 
-def opened(file: Path, name: str | None = None, sets: tuple[str, ...] = ()) -> Library:
+def open_file(file: Path, name: str | None = None, sets: tuple[str, ...] = ()) -> Library:
     """The library of a file under the options before the command, with a line for each plugin that does not work."""
-    library = open_library(file, name=name, overrides=sets, **discovery())
+    from zoo.api.comparisons import open_source
+
+    library = open_source(file, name, sets, **discovery_options())
     warn(library.registry)
     return library
 
 
-def chosen(library: Library, name: str | None, prepared: Prepared | None = None) -> Comparison:
-    """The comparison of that name, or the file's only one. Raises `SpecError`."""
-    own = library.documents[0]
-    names = list(own.value.get("comparisons", {}))
-    if name is None and len(names) != 1:
-        told = f"it holds {', '.join(names)}; name one" if names else "it holds no comparison"
-        raise SpecError(f"{own.name}: {told}")
-    return warned(library, name or names[0], prepared)
+def open_comparison(file: Path, name: str | None, sets: tuple[str, ...]) -> tuple[Comparison, Prepared]:
+    """The comparison that is meant and what its runs share, with a line on stderr for what is allowed and known to go
+    wrong.
+    """
+    from zoo.api.comparisons import choose_comparison
+
+    return choose_comparison(open_file(file, name, sets), name, print_warning)
 
 
-def warned(library: Library, name: str, prepared: Prepared | None = None) -> Comparison:
-    """The comparison of that name, with a line on stderr for what is allowed and known to go wrong."""
-    comparison = read_comparison(library, name, prepared)
-    for line in warnings(comparison):
-        click.echo(f"warning: {line}", err=True)
-    return comparison
+def print_warning(line: str) -> None:
+    print_note(f"warning: {line}")
 
 
 @click.command()
 @FILE
 @SETS
-def validate(file: Path, sets: tuple[str, ...]) -> None:
-    """Read FILE and report every fault in it, by file:line:column."""
-    library = opened(file, sets=sets)
-    own = Library(library.documents[:1], library.registry)
-    reader = library.reader()
-    for slot, node in own.section("defaults").items():
-        reader.slot(node, slot) if slot in MODEL_SLOTS else reader.part(node, slot)
-    for node in own.section("shapes").values():
-        attempt(reader, lambda node=node: reader.shape(library.expand("shape", node, reader), Shape()))
-    for node in own.section("models").values():
-        attempt(reader, lambda node=node: built(reader, library.expand("model", node, reader)))
-    for name in own.section("comparisons"):
-        attempt(reader, lambda name=name: warned(library, name))
-    reader.finish()
-    counts = {kind: len(own.section(kind)) for kind in ("shapes", "models", "comparisons")}
-    click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
+@click.option("-q", "--quiet", is_flag=True, help="Print mistakes only.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object with faults, warnings and counts.")
+@click.pass_context
+def validate(ctx: click.Context, file: Path, sets: tuple[str, ...], quiet: bool, as_json: bool) -> None:
+    """Check FILE and report every mistake, as file:line:column: what is wrong.
+
+    Nothing is trained and no data is read. Exit with 2 if there is a mistake.
+
+    \b
+    Examples:
+      zoo validate my.yaml
+      zoo validate my.yaml --json
+      zoo validate my.yaml --set train.lr=1e-3
+    """
+    from zoo.api.comparisons import check_document
+
+    if as_json:
+        found = describe_document(file, sets)
+        click.echo(to_json(found))
+        ctx.exit(2 if found["faults"] else 0)
+    counts = check_document(open_file(file, sets=sets), (lambda line: None) if quiet else print_warning)
+    if not quiet:
+        click.echo(f"{file}: no faults in {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
 
 
-def built(reader, node) -> None:
-    """Read a model and, where it says at which sizes, put as many of its layers together as differ."""
-    from zoo.model.builder import build_on_meta
+def describe_document(file: Path, sets: tuple[str, ...]) -> dict[str, Any]:
+    """What `--json` prints; `counts` is null where the file has faults."""
+    from zoo.api.comparisons import check_document
 
-    model = reader.model(node)
-    if model and model.shape:
-        build_on_meta(model, replace(model.shape, n_layers=min(model.shape.n_layers, model.period)), reader.registry)
+    warned: list[str] = []
+    try:
+        counts, faults = check_document(open_file(file, sets=sets), warned.append), []
+    except SpecError as error:
+        counts, faults = None, error.faults
+    found = {"file": str(file), "faults": list(map(describe_fault, faults)), "warnings": warned, "counts": counts}
+    return {"format": 1, **found}
+
+
+def describe_fault(fault: Fault) -> dict[str, Any]:
+    file, numbers = fault.place
+    line, column = numbers if len(numbers) == 2 else (None, None)
+    return {"text": fault.text, "path": list(fault.path), "file": file or None, "line": line, "column": column}
 
 
 @click.command()
 def schema() -> None:
-    """Print the JSON schema of a file, with the options of every variant."""
+    """Print the JSON schema of comparison files, with the options of every variant; editors complete and check by it.
+
+    \b
+    Examples:
+      zoo schema > zoo.schema.json
+    """
     from zoo.compare.schema import schema as make
 
-    click.echo(json.dumps(make(discovered()), indent=2))
+    click.echo(to_json(make(discover_variants())))
 
 
 @click.command()
 @FILE
-@click.argument("name", required=False)
+@NAME
 @SETS
 def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
-    """Print the comparison NAME of FILE with every name resolved and every default filled in."""
-    library = opened(file, name, sets)
-    comparison = chosen(library, name)
+    """Print the comparison NAME of FILE with every name resolved and all defaults filled in, as YAML.
+
+    NAME may be left out if FILE holds one comparison.
+
+    \b
+    Examples:
+      zoo config registry.yaml quickstart
+      zoo config my.yaml --set seeds=5 > full.yaml
+    """
+    from zoo.declare import yaml
+
+    comparison, prepared = open_comparison(file, name, sets)
     document = {"comparisons": {comparison.name: comparison.plain()}}
-    plugins = {key: listed for key, listed in library.wishes().items() if key != "plugins" and listed}
+    plugins = {key: listed for key, listed in prepared.library.wishes().items() if key != "plugins" and listed}
     click.echo(yaml.dump({"plugins": plugins, **document} if plugins else document), nl=False)
-
-
-def told(option: Field, registry) -> str:
-    """What an option is if nobody writes it."""
-    if option.default is REQUIRED:
-        return "required"
-    if option.slot is None or option.default is not None:
-        return f"default {show(option.default)}"
-    if option.slot in MODEL_SLOTS:
-        return "default: the model's"
-    reader = open_library(registry=registry).reader()
-    return f"default {reader.part(reader.default(option.slot), option.slot).label()}"
 
 
 @click.command("show")
@@ -120,36 +135,25 @@ def told(option: Field, registry) -> str:
 @FROM
 @SHAPE
 @CONTEXT
-@click.option("--json", "as_json", is_flag=True, help="An object; of a model.")
-def show_part(part: str, **asked) -> None:
-    """Explain a variant: what it does, its formula, its paper, its options. Or a whole model, as `model:NAME`: its
-    parts, its sizes and what it costs.
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object (models only).")
+def show_part(part: str, file: Path | None, shape: str | None, context: int | None, as_json: bool) -> None:
+    """Explain a variant: what it does, its formula, its options and its paper.
+
+    Or a whole model, as model:NAME: its parts, sizes, parameters and costs. The options --file, --shape, --context and
+    --json apply to models.
+
+    \b
+    Examples:
+      zoo show position:rope
+      zoo show model:llama-7b
+      zoo show model:gpt2 --shape tiny --json
     """
     slot, colon, name = part.partition(":")
     if slot == "model" and colon:
-        show_model(name, **asked)
+        print_model(name, file, shape, context, as_json)
         return
-    if given := [f"--{key.removeprefix('as_')}" for key, value in asked.items() if value]:
-        raise SpecError(f"{', '.join(given)}: only a model has these, not '{part}'")
-    registry = discovered()
-    if not colon or slot not in SLOTS:
-        near = nearest(slot, SLOTS) if colon else f"; write SLOT:NAME, such as '{next(iter(SLOTS))}:{part}'"
-        raise SpecError(f"there is no slot '{slot}'{near}" if colon else f"'{part}' names no slot{near}")
-    entry = registry.find(slot, name)
-    target = registry.load(entry)
-    variant = entry.variant
-    try:
-        signature = read(target, slot, variant.fixed)
-    except ValueError as error:
-        raise SpecError(f"{part} of plugin '{entry.plugin}' cannot be used: {error}") from error
-    click.echo(f"{click.style(f'{slot}:{variant.name}', bold=True)}  {variant.summary}")
-    if text := inspect.getdoc(target):
-        click.echo(f"\n{text}")
-    if variant.fixed:
-        click.echo(f"\nfixes: {', '.join(f'{k}={show(v)}' for k, v in variant.fixed.items())}")
-    click.echo("\noptions:" if signature.options else "\noptions: none")
-    width = max(map(len, signature.options), default=0)
-    for option in signature.options.values():
-        click.echo(f"  {option.name:{width}}  {option.expected} ({told(option, registry)})")
-    click.echo(f"\npaper: {variant.paper or 'none'}")
-    click.echo(f"from: {entry.distribution} {entry.version}, plugin '{entry.plugin}', {entry.source}")
+    given = {"--file": file, "--shape": shape, "--context": context, "--json": as_json}
+    if named := [option for option, value in given.items() if value]:
+        raise SpecError(f"{', '.join(named)}: only a model has these, not '{part}'")
+    details = show_variant(discover_variants(), part)
+    click.echo(click.style(details.title, bold=True) + details.body)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from fnmatch import fnmatchcase
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from zoo.api.catalogue import find_models, show_model
 from zoo.declare import yaml
-from zoo.declare.library import Library, open_library, own_document
-from zoo.faults import SpecError, nearest
+from zoo.declare.library import Library, open_library
 
-from . import discovered, discovery, warn
+from . import discover_variants, discovery_options, warn
+from .catalogue import to_json
+from .completion import complete_model
 
-if TYPE_CHECKING:
-    from zoo.model.card import Card
-
-FROM = click.option("--file", type=click.Path(path_type=Path), help="A file of yours, whose models are meant first.")
-SHAPE = click.option("--shape", help="Other sizes than its own: a name, or '{scale: 0.1}'.")
-CONTEXT = click.option("--context", type=click.IntRange(min=1), help="Tokens in a row; max_len unless given.")
+FROM = click.option("--file", type=click.Path(path_type=Path), help="File with models of your own; searched first.")
+SHAPE = click.option("--shape", help="Sizes in place of the model's own: a name, or '{scale: 0.1}'.")
+CONTEXT = click.option(
+    "--context", type=click.IntRange(min=1), help="Tokens per row for the costs.  [default: max_len]"
+)
 
 LEFT = ("model", "published", "position", "norm", "residual", "attention", "ffn", "paper")
 ABOUT = """
@@ -32,49 +31,27 @@ this file.
 """.strip()
 
 
-def complete_model(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    models = own_document().value["models"].items()
-    papers = {name: model.get("published", {}).get("paper", "") for name, model in models}
-    return [CompletionItem(name, help=paper) for name, paper in papers.items() if name.startswith(typed)]
-
-
-def library_of(file: Path | None) -> Library:
+def open_models(file: Path | None) -> Library:
+    """The library of a file, or of the zoo alone."""
     if file is None:
-        return open_library(registry=discovered())
-    library = open_library(file, **discovery())
+        return open_library(registry=discover_variants())
+    library = open_library(file, **discovery_options())
     warn(library.registry)
     return library
 
 
-def carded(library: Library, name: str, shape: str | None, context: int | None) -> Card:
-    from zoo.model.card import make_card
+def read_shape(shape: str | None) -> Any:
+    """The value of `--shape`: a name, or sizes as in YAML."""
+    return None if shape is None else yaml.scalar(shape, "--shape")
 
-    return make_card(library, name, None if shape is None else yaml.scalar(shape, "--shape"), context)
 
-
-def show_model(name: str, file: Path | None, shape: str | None, context: int | None, as_json: bool) -> None:
-    """Print the card of a model."""
-    made = carded(library_of(file), name, shape, context)
+def print_model(name: str, file: Path | None, shape: str | None, context: int | None, as_json: bool) -> None:
+    """Print the parts, sizes and costs of a model."""
+    details = show_model(open_models(file), name, read_shape(shape), context)
     if as_json:
-        click.echo(json.dumps(made.plain(), indent=2, ensure_ascii=False))
-        return
-    from zoo.model.card import compare_with_published, list_facts
-
-    sections = list_facts(made)
-    told = ", ".join(filter(None, [f"{made.total:,} parameters", compare_with_published(made)]))
-    click.echo(f"{click.style(f'model:{name}', bold=True)}  {told}")
-    width = max(len(head) for rows in sections.values() for head, _ in rows)
-    for section, rows in sections.items():
-        click.echo(f"\n{section}:")
-        right = max(len(text) for _, text in rows) if section == "parameters" else 0
-        for head, text in rows:
-            click.echo(f"  {head:{width}}  {text:>{right}}{share(made, head) if right else ''}")
-    if made.spec.published:
-        click.echo(f"\npaper: {made.spec.published.paper or 'none'}")
-
-
-def share(made: Card, part: str) -> str:
-    return f"  {made.parameters[part] / made.total:6.1%}" if part in made.parameters else ""
+        click.echo(to_json(details.card.plain()))
+    else:
+        click.echo(click.style(details.title, bold=True) + details.body)
 
 
 @click.command()
@@ -83,57 +60,47 @@ def share(made: Card, part: str) -> str:
 @FROM
 @SHAPE
 @CONTEXT
-@click.option("--json", "as_json", is_flag=True, help="A list of objects.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def diff(one: str, other: str, file: Path | None, shape: str | None, context: int | None, as_json: bool) -> None:
-    """Print what differs between the models A and B, part by part."""
+    """Compare the models A and B: parts, sizes, parameters and costs that differ.
+
+    \b
+    Examples:
+      zoo diff gpt2 llama-7b
+      zoo diff gpt2-like llama-like --shape tiny
+    """
     from tabulate import tabulate
 
-    from zoo.model.card import list_differences
+    from zoo.model.card import list_differences, make_card
 
-    library = library_of(file)
-    cards = [carded(library, name, shape, context) for name in (one, other)]
-    rows = list_differences(*cards)
+    library = open_models(file)
+    rows = list_differences(*(make_card(library, name, read_shape(shape), context) for name in (one, other)))
     if as_json:
-        click.echo(
-            json.dumps([dict(zip(("what", "a", "b"), row, strict=True)) for row in rows], indent=2, ensure_ascii=False)
-        )
+        click.echo(to_json(dict(zip(("what", "a", "b"), row, strict=True)) for row in rows))
     elif rows:
         click.echo(tabulate(rows, ["", one, other], disable_numparse=True, colalign=["left", "right", "right"]))
     else:
         click.echo(f"{one} and {other} do not differ")
 
 
-def published(glob: str | None) -> list[dict[str, str | int | None]]:
-    """The zoo's own models of such names, their published sizes and their papers. Raises `SpecError` for none."""
-    models = own_document().value["models"]
-    rows = [
-        {"name": name, **{key: model.get("published", {}).get(key) for key in ("parameters", "paper")}}
-        for name, model in models.items()
-        if fnmatchcase(name, glob or "*")
-    ]
-    if not rows:
-        raise SpecError(f"no model is called '{glob}'{nearest(glob, models)}")
-    return rows
-
-
 def list_models(glob: str | None, as_json: bool) -> None:
     """Print the zoo's own models."""
-    rows = published(glob)
+    rows = find_models(glob)
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(to_json(map(dataclasses.asdict, rows)))
         return
-    width = max(len(row["name"]) for row in rows)
+    width = max(len(row.name) for row in rows)
     for row in rows:
-        count = "" if row["parameters"] is None else f"{row['parameters']:,}"
-        click.echo(f"{row['name']:{width}}  {count:>15}  {click.style(row['paper'] or '', dim=True)}".rstrip())
+        count = "" if row.parameters is None else f"{row.parameters:,}"
+        click.echo(f"{row.name:{width}}  {count:>15}  {click.style(row.paper or '', dim=True)}".rstrip())
 
 
 def print_overview(glob: str | None) -> None:
-    """The published models with their choices and their costs, as a Markdown table."""
+    """Print the published models with their parts and their costs, as a Markdown table."""
     from zoo.model.card import OVERVIEW, make_card, summarise_card
 
-    library = open_library(registry=discovered())
-    names = [row["name"] for row in published(glob) if row["parameters"] is not None]
+    library = open_library(registry=discover_variants())
+    names = [row.name for row in find_models(glob) if row.parameters is not None]
     rule = ["---" if head in LEFT else "---:" for head in OVERVIEW]
     click.echo(f"# Published models\n\n{ABOUT}\n")
     for row in (OVERVIEW, rule, *(summarise_card(make_card(library, name)) for name in names)):

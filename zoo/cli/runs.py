@@ -1,4 +1,4 @@
-"""`zoo plan` and `zoo run`: what would run, and running it."""
+"""`zoo plan`, `zoo run` and `zoo merge`: what would run, running it, and gathering runs."""
 
 from __future__ import annotations
 
@@ -10,127 +10,134 @@ import click
 from zoo.execute.engines import ENGINES
 from zoo.execute.shard import Shard
 
-from .documents import FILE, SETS, chosen, opened
+from . import print_note
+from .catalogue import to_json
+from .documents import FILE, NAME, SETS, open_comparison
 from .tables import OUT
 
-SHAPE = click.option("--shape", help="Short for --set shape=…: a name, or '{scale: 0.1}'.")
+SHAPE = click.option("--shape", help="Override the shape: a name, or '{scale: 0.1}'.")
 WORKERS = click.option(
-    "--workers", type=click.IntRange(min=1), help="Runs at once; by default one per core, or one on a GPU."
+    "--workers", type=click.IntRange(min=1), help="Runs at once.  [default: one per core; 1 on a GPU]"
 )
 PLACES = ", ".join(f"{engine.name} ({engine.summary})" for engine in ENGINES.values())
 ALLOW = click.option("--allow-failures", is_flag=True, help="Exit with 0 even if a run failed.")
 
 
-def shard_of(ctx: click.Context, param: click.Parameter, value: str) -> Shard:
+def read_shard(ctx: click.Context, param: click.Parameter, value: str) -> Shard:
     try:
         return Shard.read(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
 
-def short(settings: dict[str, str | int | None]) -> list[str]:
-    """What options stand for, as `--set` takes it."""
+def spell_settings(settings: dict[str, str | int | None]) -> list[str]:
+    """The options that were given, as `--set` takes them."""
     return [f"{path}={value}" for path, value in settings.items() if value]
 
 
-def elsewhere(on: str, shard: Shard) -> str:
-    """Why a step that is timed here would not be one of all runs; nothing where it would."""
-    return f"--shard {shard}" if shard.count > 1 else f"--on {on}" if on != "local" else ""
-
-
-def told(line: str) -> None:
-    click.echo(line, err=True)
-
-
 @click.command()
 @FILE
-@click.argument("name", required=False)
+@NAME
 @SETS
 @SHAPE
 @OUT
 @WORKERS
-@click.option("--no-time", is_flag=True, help="Do not time a step on this machine.")
+@click.option("--no-time", is_flag=True, help="Do not time a training step on this machine.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the totals only.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object with rows, totals and duration.")
 def plan(
     file: Path, name: str | None, sets: tuple[str, ...], shape: str | None, out: Path, workers: int | None,
-    no_time: bool,
+    no_time: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Print what the comparison NAME of FILE would run, what it would cost, and about how long it would take."""
-    from zoo.compare.prepared import Prepared
-    from zoo.execute.engines.local import choose_capacity
-    from zoo.execute.estimate import table
-    from zoo.execute.match_seconds import paced
-    from zoo.execute.stages import count_resources
+    """Show what the comparison NAME of FILE would train, and its cost: parameters, FLOPs, memory, runs and time.
 
-    library = opened(file, name, (*sets, *short({"shape": shape})))
-    prepared = Prepared(library)
-    comparison = chosen(library, name, prepared)
-    workers = workers or choose_capacity(count_resources(comparison))
-    comparison = paced(comparison, prepared, out, workers, why_not="--no-time" if no_time else "", say=told)
-    click.echo(table(comparison, prepared, out, workers, not no_time))
+    NAME may be left out if FILE holds one comparison. The time is estimated from runs in --out that are done, or else
+    by timing a training step now.
+
+    \b
+    Examples:
+      zoo plan registry.yaml quickstart
+      zoo plan my.yaml --set train.steps=1000 --no-time
+      zoo plan my.yaml --json
+    """
+    from zoo.execute.comparison import plan_comparison
+
+    comparison, prepared = open_comparison(file, name, (*sets, *spell_settings({"shape": shape})))
+    found = plan_comparison(comparison, prepared, out, workers=workers, time=not no_time, say=print_note)
+    if as_json:
+        click.echo(to_json({"format": 1, **found.to_dict()}))
+    else:
+        click.echo("\n".join(found.summary) if quiet else str(found))
 
 
 @click.command()
 @FILE
-@click.argument("name", required=False)
+@NAME
 @SETS
 @OUT
 @SHAPE
-@click.option("--device", help="Short for --set train.device=…: auto, cpu, cuda, ….")
-@click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Short for --set train.precision=….")
-@click.option("--nproc", type=click.IntRange(min=1), help="Short for --set train.processes=…: these share each run.")
+@click.option("--device", help="Override train.device: auto, cpu, cuda, …")
+@click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), help="Override train.precision.")
+@click.option("--nproc", type=click.IntRange(min=1), help="Override train.processes: processes that share each run.")
 @WORKERS
-@click.option("--on", type=click.Choice(list(ENGINES)), default="local", help=f"Where runs take place: {PLACES}.")
-@click.option("--shard", metavar="i/n", default="1/1", callback=shard_of, help="Only this part; see 'zoo merge'.")
+@click.option("--on", type=click.Choice(list(ENGINES)), default="local", show_default=True,
+              help=f"Where to run: {PLACES}.")  # fmt: skip
+@click.option("--shard", metavar="i/n", default="1/1", callback=read_shard,
+              help="Run part i of n; 'zoo merge' joins the parts.")  # fmt: skip
 @ALLOW
+@click.option("-q", "--quiet", is_flag=True, help="Print neither progress nor the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, as in report.json.")
 @click.pass_context
 def run(
     ctx: click.Context, file: Path, name: str | None, sets: tuple[str, ...], out: Path, shape: str | None,
     device: str | None, precision: str | None, nproc: int | None, workers: int | None, shard: Shard,
-    on: str, allow_failures: bool,
+    on: str, allow_failures: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Train what is missing of the comparison NAME of FILE, then print the table and write the report."""
-    from zoo.compare.prepared import Prepared
-    from zoo.execute.match_seconds import paced
-    from zoo.execute.pool import STOPPED, choose_exit_code, run_all
-    from zoo.execute.progress import display
-    from zoo.execute.stages import count_resources, stages, starts
+    """Train the comparison NAME of FILE, print its table and write the report.
+
+    NAME may be left out if FILE holds one comparison. Each row and seed is a run with a folder of its own; what is done
+    is not trained again, and after Ctrl-C the same command continues. Exit with 3 if a run failed, with 130 if runs
+    were stopped.
+
+    \b
+    Examples:
+      zoo run registry.yaml quickstart
+      zoo run my.yaml --set train.steps=100 --workers 2
+      zoo run my.yaml --quiet --json > result.json
+    """
+    from zoo.execute.comparison import run_comparison
+    from zoo.execute.pool import STOPPED, choose_exit_code
+    from zoo.execute.progress import display, silent
 
     settings = {"shape": shape, "train.device": device, "train.precision": precision, "train.processes": nproc}
-    ENGINES[on].check()
-    library = opened(file, name, (*sets, *short(settings)))
-    prepared = Prepared(library)
-    comparison = chosen(library, name, prepared)
-    states = []
-    with ENGINES[on].open(count_resources(comparison)) as (start, capacity):
-        workers = workers or capacity
-        comparison = paced(comparison, prepared, out, workers, why_not=elsewhere(on, shard), say=told)
-        for jobs in stages(comparison, prepared, out, str(file), shard):
-            for line in starts(jobs):
-                click.echo(line, err=True)
-            if jobs:
-                with display(workers) as show:
-                    states += run_all(jobs, workers=workers, progress=show, start=start)
-            if choose_exit_code(states) == STOPPED and states:
-                break
+    comparison, prepared = open_comparison(file, name, (*sets, *spell_settings(settings)))
+    states = run_comparison(
+        comparison, prepared, out, file=str(file), workers=workers, on=on, shard=shard,
+        show=silent if quiet else display, say=print_note,
+    )  # fmt: skip
     if not states:
-        click.echo(f"shard {shard} holds no run: there are fewer runs than shards", err=True)
+        print_note(f"shard {shard} holds no run: there are fewer runs than shards")
         return
-    reported(out, [comparison.name])
+    print_reports(out, [comparison.name], "json" if as_json else None if quiet else "terminal")
     for job in (state.job for state in states if state.status == "failed"):
         if job.run.error.exists():
-            click.echo(f"traceback of {job.name}: {job.run.error}")
+            click.echo(f"traceback of {job.name}: {job.run.error}", err=as_json)
     code = choose_exit_code(states)
     if code == STOPPED:
-        click.echo("stopped; the same command goes on from here", err=True)
-    ctx.exit(0 if code == 3 and allow_failures and states else code)
+        print_note("stopped; the same command continues")
+    ctx.exit(0 if code == 3 and allow_failures else code)
 
 
-def reported(out: Path, names: Sequence[str]) -> None:
-    """Print the tables of comparisons, write their reports, and say where they lie."""
+def print_reports(out: Path, names: Sequence[str], form: str | None = "terminal") -> None:
+    """Write the reports of comparisons and print them in a form, if one is given; in a terminal, say where they lie."""
     from zoo import reporting
 
-    reporting.main(out, names, "terminal")
-    for name in names:
+    if form is None:
+        for name in names:
+            reporting.write(reporting.read(out, name), out / name, print_note)
+        return
+    reporting.main(out, names, form)
+    for name in names if form == "terminal" else ():
         for what, file in (("report", "report.md"), ("page", "report.html"), ("pictures", "*.png")):
             if any((out / name).glob(file)):
                 click.echo(f"{what}: {out / name / file}")
@@ -142,14 +149,19 @@ def reported(out: Path, names: Sequence[str]) -> None:
 @ALLOW
 @click.pass_context
 def merge(ctx: click.Context, out: Path, folders: tuple[Path, ...], allow_failures: bool) -> None:
-    """Gather the runs of DIRs, such as the shards of several machines, in OUT; then print the table and write the
-    report. Exit with 3 if a run failed or is missing.
+    """Merge the run folders in DIRs, such as the shards of several machines, into OUT.
+
+    Then print the tables and write the reports. Exit with 3 if a run failed or is missing.
+
+    \b
+    Examples:
+      zoo merge runs runs-1 runs-2
     """
     from zoo.execute.merge import find_missing, merge
 
     documents = merge(out, folders)
-    reported(out, list(documents))
+    print_reports(out, list(documents))
     lacking = find_missing(out, documents)
     for line in lacking:
-        click.echo(line, err=True)
+        print_note(line)
     ctx.exit(3 if lacking and not allow_failures else 0)

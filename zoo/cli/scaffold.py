@@ -6,19 +6,26 @@ from pathlib import Path
 
 import click
 
-from . import discovered
-from .catalogue import complete_slot
+from . import discover_variants
+from .completion import complete_slot
 
 
 @click.command("new-plugin")
 @click.argument("name")
-@click.option("--slot", required=True, shell_complete=complete_slot, help="What it is a variant of.")
-@click.option("--to", type=click.Path(path_type=Path), default=".", show_default=True, help="Where to put its folder.")
+@click.option("--slot", required=True, shell_complete=complete_slot, help="Slot of the variant; see 'zoo list'.")
+@click.option("--to", type=click.Path(path_type=Path, file_okay=False), default=".", show_default=True,
+              help="Directory to create the package in.")  # fmt: skip
 def new_plugin(name: str, slot: str, to: Path) -> None:
-    """Write a package with a working variant NAME for a slot, its test and all that it takes to publish it."""
+    """Create a package with a working variant NAME for a slot, its test and all files needed to publish it.
+
+    \b
+    Examples:
+      zoo new-plugin my-bias --slot position
+      zoo new-plugin my-norm --slot norm --to plugins
+    """
     from zoo.templates.scaffold import PREFIX, write
 
-    folder = write(name, slot, to, discovered())
+    folder = write(name, slot, to, discover_variants())
     variant = folder.name.removeprefix(PREFIX)
     click.echo(f"{folder}: a package that offers {slot} '{variant}'; its README.md says what to do next:")
     for line in (f"cd {folder}", "pip install -e '.[test]'", f"zoo check {slot}:{variant}", "zoo run examples.yaml"):

@@ -5,39 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
-from zoo.registry import discover
+from . import discover_variants, discovery_options, print_note
+from .completion import complete_family
 
-from . import discovered, discovery
-
-
-def complete_family(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    found = discover().variants("family", f"{typed}*")
-    return [CompletionItem(entry.variant.name, help=entry.variant.summary) for entry in found]
-
-
-FAMILY = click.option(
-    "--as", "family", metavar="FAMILY", shell_complete=complete_family,
-    help="One of 'zoo list family'; by default what the folder says, or what the model can be.",
-)  # fmt: skip
+FAMILY = click.option("--as", "family", metavar="FAMILY", shell_complete=complete_family,
+                      help="One of 'zoo list family'.  [default: what the folder says or the model fits]")  # fmt: skip
 
 
 @click.command("import")
 @click.argument("source", metavar="DIR", type=click.Path(path_type=Path))
 @FAMILY
-@click.option("--to", "out", metavar="OUT", type=click.Path(path_type=Path), help="Write the model there.")
-@click.option("--ignore", multiple=True, metavar="KEY", help="A setting of config.json that may be passed over.")
-def take(source: Path, family: str | None, out: Path | None, ignore: tuple[str, ...]) -> None:
-    """Read a model of another library and say what it is.
+@click.option("--to", "out", metavar="OUT", type=click.Path(path_type=Path), help="Directory to write the model to.")
+@click.option("--ignore", multiple=True, metavar="KEY", help="Ignore a setting of config.json; repeatable.")
+def import_model(source: Path, family: str | None, out: Path | None, ignore: tuple[str, ...]) -> None:
+    """Import a model of another library, and print its parts and sizes.
 
-    DIR holds config.json and *.safetensors, or is one such file with config.json beside it. With --to, OUT/model.yaml
-    describes it for every command here, and OUT/weights.safetensors holds its weights.
+    DIR holds config.json and *.safetensors, or is one such file with config.json beside it. With --to,
+    OUT/model.yaml describes the model for every command here, and OUT/weights.safetensors holds its weights.
+
+    \b
+    Examples:
+      zoo import gpt2-hub
+      zoo import gpt2-hub --to gpt2
     """
     from zoo.declare.library import Library, own_document
     from zoo.interop import folders
 
-    library = Library((own_document(),), discovered(), discovery())
+    library = Library((own_document(),), discover_variants(), discovery_options())
     found = folders.read_folder(source)
     imported = folders.import_model(found, library, family, ignore)
     for line in folders.describe_import(imported, found):
@@ -49,12 +44,18 @@ def take(source: Path, family: str | None, out: Path | None, ignore: tuple[str, 
 
 @click.command("export")
 @click.argument("source", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--to", "out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@click.option("--to", "out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Directory to write.")
 @FAMILY
-def give(source: Path, out: Path, family: str | None) -> None:
-    """Write the model of a run's folder, or of one that was imported, as another library reads it.
+def export_model(source: Path, out: Path, family: str | None) -> None:
+    """Export a trained model in the format of another library, such as Hugging Face transformers.
 
-    What has no equivalent there is refused, with each part that stands in the way.
+    RUN is a run folder, or a folder that 'zoo import' wrote. A model with parts that the other library does not have is
+    refused, and each such part is named.
+
+    \b
+    Examples:
+      zoo export runs/0123456789abcdef --to mine
+      zoo export gpt2 --to back --as gpt2
     """
     from zoo.execute.stages import trained
     from zoo.interop import folders
@@ -64,7 +65,7 @@ def give(source: Path, out: Path, family: str | None) -> None:
     config = folders.export_model(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")
     if others:
-        click.echo(f"--as could also be {', '.join(other.name for other in others)}", err=True)
+        print_note(f"--as could also be {', '.join(other.name for other in others)}")
     if not (run.tokenizer and run.tokenizer.shared()):
         why = ": this one has no form that other libraries read" if run.tokenizer else ""
-        click.echo(f"without a tokenizer{why}", err=True)
+        print_note(f"without a tokenizer{why}")

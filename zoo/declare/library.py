@@ -109,28 +109,41 @@ class Library:
         return self.expand("shape", node, reader)
 
 
+@dataclass(frozen=True)
+class MappingDocument:
+    """A document that Python holds: its faults have the path to a value, and no line."""
+
+    value: Mapping[str, Any]
+    name: str = "mapping"
+
+    def where(self, path: tuple[str | int, ...], key: bool = False) -> str:
+        return ""
+
+
 def open_library(
-    path: str | Path | None = None,
+    source: str | Path | Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
     overrides: Iterable[str] = (),
     registry: registries.Registry | None = None,
     **discovery: Any,
 ) -> Library:
-    """The library of a file (or of the zoo alone). `overrides` are `path=value`, as `--set` takes them, from the
-    top of the file or from the comparison `name` (None = every one); `discovery` goes to `registry.discover`. Raises
-    `SpecError`.
+    """The library of a file, of a mapping that holds the same, or of the zoo alone.
+
+    `overrides` are `path=value`, as `--set` takes them, from the top of the file or from the comparison `name` (None =
+    every one); `discovery` goes to `registry.discover`. Raises `SpecError`.
     """
-    if path is None:
+    if source is None:
         return Library((own_document(),), registry or own_registry())
-    document = yaml.load_file(path)
+    document: Any = MappingDocument(source) if isinstance(source, Mapping) else yaml.load_file(source)
     check(document)
     if overrides:
         document = overridden(document, tuple(overrides), name)
         check(document)
     if registry is None:
         top = Node(document.value, (), document)
-        wanted = wishes(top.get("plugins"), Path(path).resolve().parent) if "plugins" in document.value else {}
+        folder = Path(document.name).resolve().parent
+        wanted = wishes(top.get("plugins"), folder) if "plugins" in document.value else {}
         wanted["disable"] = (*wanted.get("disable", ()), *discovery.pop("disable", ()))
         discovery = wanted | discovery
         try:

@@ -1,4 +1,4 @@
-"""What runs look like while they run: live lines in a terminal, now and then a plain one elsewhere."""
+"""What runs look like while they run: live lines in a terminal and a notebook, now and then a plain one elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
+from typing import TextIO
 
 from .pool import State
 
@@ -16,9 +17,24 @@ LIVE, PLAIN = 0.25, 15.0
 """Seconds between two pictures in a terminal, and between two lines elsewhere."""
 
 
+MOST = 20
+"""Ended runs that a notebook shows."""
+
+
 @contextmanager
-def display(workers: int, stream=None) -> Iterator[Show]:
-    """A function for `run_all` to call; it writes to `stream`, which is stderr unless given."""
+def silent(workers: int) -> Iterator[Show]:
+    """A function for `run_all` to call that shows nothing."""
+    yield lambda states: None
+
+
+@contextmanager
+def display(workers: int, stream: TextIO | None = None) -> Iterator[Show]:
+    """A function for `run_all` to call; it writes to the output of a notebook's cell, or to `stream`, which is stderr
+    unless given.
+    """
+    if stream is None and in_notebook():
+        yield update_cell(workers)
+        return
     stream = stream or sys.stderr
     if not stream.isatty():
         yield print_plainly(workers, stream)
@@ -42,7 +58,35 @@ def display(workers: int, stream=None) -> Iterator[Show]:
         yield show
 
 
-def print_plainly(workers: int, stream) -> Show:
+def in_notebook() -> bool:
+    """Whether IPython runs here with a kernel, which is what a notebook talks to; it is not imported for that."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+def update_cell(workers: int) -> Show:
+    """Keeps one output of the cell: the runs that ended last, those that run, and how far all are."""
+    from IPython.display import display
+
+    ended: set[str] = set()
+    lines: list[str] = []
+    shown = -math.inf
+    output = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def show(states: Sequence[State]) -> None:
+        nonlocal shown
+        over = list_ended(states, ended)
+        lines.extend(map(describe_run, over))
+        if over or monotonic() - shown >= LIVE:
+            shown = monotonic()
+            running = [describe_run(state) for state in states if state.status == "running"]
+            text = "\n".join([*lines[-MOST:], *running, describe_total(states, workers)])
+            output.update({"text/plain": text}, raw=True)
+
+    return show
+
+
+def print_plainly(workers: int, stream: TextIO) -> Show:
     """Prints a run's end when it ends, and at first and every so often how far all are."""
     ended: set[str] = set()
     shown = -math.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .forms import FORMATS
-from .forms.csv import to_csv
+from .forms.csv import to_csv, to_records
 from .forms.html import to_html
 from .forms.json import to_json
 from .forms.markdown import to_markdown, to_plain
@@ -20,5 +20,6 @@ from .writing import main, write
 __all__ = [
     "Against", "FAIL_ON", "FORMATS", "Finding", "Gate", "Mean", "Metric", "NoPicture", "OVERVIEWS", "Overview", "Row",
     "Run", "Table", "Terminal", "compare", "comparisons", "findings", "is_unfinished", "main", "read", "save_baseline",
-    "to_csv", "to_html", "to_json", "to_markdown", "to_plain", "write",
+    "to_csv", "to_html", "to_json", "to_markdown", "to_plain", "to_records",
+    "write",
 ]  # fmt: skip

@@ -28,6 +28,12 @@ def to_csv(table: Table, gate: Gate | None = None) -> str:
     return buffer.getvalue()
 
 
+def to_records(table: Table) -> list[dict[str, Any]]:
+    """A mapping per row with the columns of the CSV; numbers and texts are as they were."""
+    found = findings(table)
+    return [_record(row, found.get(row.name), table.probes) for row in table.rows]
+
+
 def _record(row: Row, finding: Finding | None, probes: Sequence[str]) -> dict[str, Any]:
     requested, effective = row.kernel
     verdict = finding and finding.verdict
