@@ -164,8 +164,10 @@ def test_no_test_is_lost():
 
 TESTED_ELSEWHERE = {
     "__main__.py": "execute/test_end_to_end.py",
+    "api": "test_api.py",
     "claims.py": "reporting/test_claims.py",
     "cli/check.py": "testing/test_harness.py",
+    "cli/completion.py": "cli/test_catalogue.py",
     "cli/models.py": "model/test_card.py",
     "cli/runs.py": "cli/test_runs_command.py",
     "cli/scaffold.py": "templates/test_scaffold.py",
@@ -179,8 +181,10 @@ TESTED_ELSEWHERE = {
     "declare/reader.py": "declare/test_spec.py",
     "declare/resize.py": "declare/test_spec.py",
     "declare/shape.py": "declare/test_spec.py",
+    "execute/comparison.py": "test_api.py",
     "execute/estimate.py": "compare/test_design.py",
     "execute/launcher.py": "train/test_parallel.py",
+    "execute/plan.py": "test_api.py",
     "execute/progress.py": "execute/test_pool.py",
     "execute/stages.py": "execute/test_end_to_end.py",
     "execute/step_timer.py": "execute/test_match_seconds.py",

@@ -203,7 +203,7 @@ comparisons:
     made = stages.materialise(job.run.read())
     result = train(made.model, made.task, made.settings, seed=0, folder=job.run)
     job.run.update(data={"vocab_size": made.task.vocab_size}, **result)
-    model = zoo.load(job.run.folder)
+    model = zoo.load(job.run.folder).model
     assert not model.training and model is not made.model
     assert metrics.evaluate(model, made.task, "test") == pytest.approx(result["metrics"]["test"], rel=1e-5)
     batch = made.task.batch(2, torch.Generator().manual_seed(0))

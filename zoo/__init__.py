@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from zoo.api.comparisons import plan as plan
     from zoo.api.comparisons import run as run
     from zoo.api.comparisons import validate as validate
+    from zoo.api.loaded import load as load
     from zoo.api.results import report as report
-    from zoo.execute.stages import load as load
     from zoo.model.builder import build as build
 
 __version__ = "0.1.0"
@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 LAZY = {
     "build": "zoo.model.builder:build",
     "list": "zoo.api.catalogue:list_variants",
-    "load": "zoo.execute.stages:load",
+    "load": "zoo.api.loaded:load",
     "plan": "zoo.api.comparisons:plan",
     "report": "zoo.api.results:report",
     "run": "zoo.api.comparisons:run",

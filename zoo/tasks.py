@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -193,6 +193,7 @@ class Task:
     data: Data | None = None  # None for generated tasks, and so is the tokenizer
     tokenizer: Tokenizer | None = None
     vocab_size: int
+    labels: Sequence[str] = ()  # names of the last ids of the vocabulary, where these are labels and no tokens
     choices: Tensor | None = None  # ids that may be an answer; None = all
     bytes: Tensor | None = None  # [V] bytes per id, where the metrics ask for them
     sha256: str = ""  # of the text that was read; "" for generated tasks

@@ -120,7 +120,7 @@ def table(found: subprocess.CompletedProcess) -> list[str]:
 def test_what_is_loaded_scores_what_was_recorded(home, good, monkeypatch):
     folder = home / "runs" / ids(home, "good")["position=rope"][0]
     found = json.loads((folder / "run.json").read_text())
-    model = zoo.load(folder)  # from another folder, where the text is not
+    model = zoo.load(folder).model  # from another folder, where the text is not
     monkeypatch.chdir(home)
     run, _ = reopen(found)
     task = run.make_task()

@@ -467,7 +467,7 @@ def test_the_command_finds_the_family(folder, tmp_path):
     assert out.exit_code == 0 and "gpt2, GPT2LMHeadModel" in out.output
     before, after = (load_file(p / "model.safetensors") for p in (folder, tmp_path / "again"))
     assert before.keys() == after.keys() and all(torch.equal(x, after[k]) for k, x in before.items())
-    assert same(zoo.load(tmp_path / "mine"), trained(PLAIN_GPT2).model)
+    assert same(zoo.load(tmp_path / "mine").model, trained(PLAIN_GPT2).model)
     assert "holds no trained model" in told("export", folder, "--to", tmp_path / "nothing")
 
 

@@ -119,8 +119,8 @@ def test_a_model_of_others_comes_in_is_trained_on_and_goes_out(tmp_path):
     ids = transformers.AutoTokenizer.from_pretrained(out)("the same text", return_tensors="pt")["input_ids"]
     assert ids[0].tolist() == tokenizer.encode("the same text")
     there = transformers.AutoModelForCausalLM.from_pretrained(out, attn_implementation="eager").eval()(ids).logits
-    assert (there - zoo.load(trained).read(ids)).abs().max() <= CLOSE
-    assert not torch.equal(zoo.load(trained).read(ids), zoo.load(mine).read(ids)), "two steps were taken"
+    assert (there - zoo.load(trained).model.read(ids)).abs().max() <= CLOSE
+    assert not torch.equal(zoo.load(trained).model.read(ids), zoo.load(mine).model.read(ids)), "two steps were taken"
 
 
 def test_the_report_has_every_model():

@@ -143,7 +143,9 @@ def test_one_large_run(home, kind):
     assert sorted(p.name for p in (home / kind / id).iterdir()) == sorted(
         p.name for p in (home / "one" / one).iterdir()
     )
-    assert zoo.load(home / kind / id).state_dict().keys() == zoo.load(home / "one" / one).state_dict().keys()
+    assert (
+        zoo.load(home / kind / id).model.state_dict().keys() == zoo.load(home / "one" / one).model.state_dict().keys()
+    )
 
 
 @pytest.mark.parametrize(

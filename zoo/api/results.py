@@ -13,14 +13,14 @@ from zoo.faults import SpecError, nearest
 from zoo.reporting import Finding, Row, Table
 from zoo.reporting.forms.caption import caption
 from zoo.reporting.forms.columns import columns
-from zoo.reporting.judging.verdict import sentences
+from zoo.reporting.judging.verdict import describe_rows
 
 from .records import Records, frame, html_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from zoo.execute.stages import Trained
+    from .loaded import LoadedModel
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Result:
     @property
     def sentences(self) -> list[str]:
         """The verdicts in words."""
-        return sentences(self.table)
+        return describe_rows(self.table)
 
     @property
     def runs(self) -> Records[RunRecord]:
@@ -105,11 +105,11 @@ class Result:
             for step, metrics in run.curve
         )
 
-    def load(self, row: str, seed: int | None = None) -> Trained:
+    def load(self, row: str, seed: int | None = None) -> LoadedModel:
         """The trained model of a row, of its first seed that is done unless one is named; see `zoo.load`. Raises
         `SpecError`.
         """
-        from zoo.execute.stages import load
+        from .loaded import load
 
         runs = [run for run in self[row].runs if (run.status == "done" if seed is None else run.seed == seed)]
         if not runs:

@@ -7,6 +7,8 @@ for a plugin that failed and was asked for or under `--strict-plugins`, 130 for 
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,3 +140,8 @@ def warn(registry: Registry) -> None:
 def print_note(line: str) -> None:
     """Print a line on stderr."""
     click.echo(line, err=True)
+
+
+def to_json(value: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
+    plain = value if isinstance(value, Mapping) else list(value)
+    return json.dumps(plain, indent=2, ensure_ascii=False)

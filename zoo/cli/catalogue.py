@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any
 
 import click
 
@@ -15,7 +12,7 @@ from zoo.faults import SpecError
 from zoo.hooks import SLOTS
 from zoo.registry import HOME, Entry, Plugin, Registry
 
-from . import discover_variants
+from . import discover_variants, to_json
 from .completion import complete_name, complete_slot
 
 
@@ -115,8 +112,3 @@ def plugin_row(plugin: Plugin) -> dict[str, str | int]:
         "cause": plugin.cause,
         "variants": plugin.variants,
     }
-
-
-def to_json(value: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
-    plain = value if isinstance(value, Mapping) else list(value)
-    return json.dumps(plain, indent=2, ensure_ascii=False)

@@ -10,8 +10,7 @@ import click
 from zoo.api.catalogue import show_variant
 from zoo.faults import Fault, SpecError
 
-from . import discover_variants, discovery_options, print_note, warn
-from .catalogue import to_json
+from . import discover_variants, discovery_options, print_note, to_json, warn
 from .completion import complete_comparison, complete_part
 from .models import CONTEXT, FROM, SHAPE, print_model
 

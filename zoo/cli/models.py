@@ -12,8 +12,7 @@ from zoo.api.catalogue import find_models, show_model
 from zoo.declare import yaml
 from zoo.declare.library import Library, open_library
 
-from . import discover_variants, discovery_options, warn
-from .catalogue import to_json
+from . import discover_variants, discovery_options, to_json, warn
 from .completion import complete_model
 
 FROM = click.option("--file", type=click.Path(path_type=Path), help="File with models of your own; searched first.")

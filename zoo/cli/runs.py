@@ -10,8 +10,7 @@ import click
 from zoo.execute.engines import ENGINES
 from zoo.execute.shard import Shard
 
-from . import print_note
-from .catalogue import to_json
+from . import print_note, to_json
 from .documents import FILE, NAME, SETS, open_comparison
 from .tables import OUT
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from zoo.record import RunRecord
     from zoo.tasks import Reference, Task
 
+DATA = ("sha256", "train_tokens", "vocab_size", "notes", "labels", "has_source", "source_len")
+"""What is recorded of a task once its data was read."""
 Materialise = Callable[["RunRecord"], Any]
 """Makes what a record asks for: an object with `task`, and with `model` and `settings` or with `reference`."""
 
@@ -25,7 +27,7 @@ def perform_run(run: Run, stop: Callable[[], bool], materialise: Materialise | N
     set_up_process(record.threads)
     made = (materialise or materialise_run)(record)
     task = made.task
-    data = {name: getattr(task, name) for name in ("sha256", "train_tokens", "vocab_size", "notes")}
+    data = {name: getattr(task, name) for name in DATA}
     run.update(data=data, threads=record.threads)
     tokenizer = getattr(task, "tokenizer", None)
     if tokenizer is not None:

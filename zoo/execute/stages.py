@@ -149,11 +149,6 @@ def described(path: Path) -> Trained:
     return Trained(spec, model.eval(), library, part and bind(part, {}))
 
 
-def load(folder: str | os.PathLike):
-    """The trained model of a folder, in evaluation mode; see `trained`."""
-    return trained(folder).model
-
-
 def model_facts(run: TrainedRun, prepared: Prepared) -> dict[str, Any]:
     """The part `model` of the record."""
     facts = prepared.facts(run)

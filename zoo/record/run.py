@@ -83,6 +83,9 @@ class DataFacts:
     train_tokens: Number | None = describe("size of the training text; null where it is made without end", "tokens")
     vocab_size: int | None = describe("size of the vocabulary", "tokens")
     notes: tuple[str, ...] | None = describe("sentences on the text that a report prints", default=())
+    labels: tuple[str, ...] = describe("names of the last ids of the vocabulary, where these are labels", default=())
+    has_source: bool | None = describe("whether a model reads a source, and answers it")
+    source_len: int | None = describe("longest source", "tokens")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,5 @@ from .writing import main, write
 __all__ = [
     "Against", "FAIL_ON", "FORMATS", "Finding", "Gate", "Mean", "Metric", "NoPicture", "OVERVIEWS", "Overview", "Row",
     "Run", "Table", "Terminal", "compare", "comparisons", "findings", "is_unfinished", "main", "read", "save_baseline",
-    "to_csv", "to_html", "to_json", "to_markdown", "to_plain", "to_records",
-    "write",
+    "to_csv", "to_html", "to_json", "to_markdown", "to_plain", "to_records", "write",
 ]  # fmt: skip
