@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.train.loop import Training, bind_settings, group_parameters
 from zoo_plugins.optimizer import adamw
 

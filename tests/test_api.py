@@ -14,7 +14,7 @@ import pytest
 import zoo
 from zoo.execute import progress
 from zoo.execute.pool import Job, State
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "api.md").read_text()

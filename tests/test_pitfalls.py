@@ -32,7 +32,7 @@ from zoo.model import weights
 from zoo.model.builder import build_on_meta, make
 from zoo.model.stack import count_positions
 from zoo.parts import Shape
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.tasks import Data, Example, Splits
 from zoo.train import loop
 from zoo_plugins.task import SequenceToSequence
@@ -79,7 +79,7 @@ HELD = {
     "test_ffn::test_explicit_widths_win_and_are_not_rounded",
     "FFN-2": "test_ffn::test_exact_gelu_and_its_approximation_are_two_names",
     "INIT-1": "test_pitfalls::test_no_two_weights_start_equal",
-    "INIT-2": "test_runs::test_a_tied_weight_is_stored_once_and_stays_tied test_pitfalls::test_a_tied_model_stays_tied",
+    "INIT-2": "test_folder::test_a_tied_weight_is_stored_once_and_stays_tied test_pitfalls::test_a_tied_model_stays_tied",
     "INIT-3": "test_pitfalls::test_the_row_of_the_pad_does_not_matter",
     "INIT-4": "test_pitfalls::test_a_table_starts_at_its_standard_deviation",
     "LOSS-1": "test_loop::test_accumulated_batches_weigh_by_their_targets "
@@ -106,8 +106,8 @@ HELD = {
     "REPRO-2": "test_task::test_the_global_generator_is_neither_read_nor_moved "
     "test_loop::test_the_same_data_for_every_variant",
     "REPRO-3": "test_task::test_same_generator_same_data_and_a_stream_that_moves_on",
-    "CKPT-1": "test_runs::test_killed_while_it_overwrites test_loop::test_a_crash_while_saving_leaves_the_file_before",
-    "CKPT-2": "test_runs::test_a_state_holds_tensors_and_plain_facts",
+    "CKPT-1": "test_folder::test_killed_while_it_overwrites test_loop::test_a_crash_while_saving_leaves_the_file_before",
+    "CKPT-2": "test_folder::test_a_state_holds_tensors_and_plain_facts",
     "CKPT-3": "test_loop::test_a_compiled_model_has_the_names_of_a_plain_one",
     "GEN-1": "test_generate::test_rows_end_each_at_its_own_step",
     "GEN-2": "test_generate::test_the_edges_of_sampling test_generate::test_top_p_keeps_the_fewest_that_reach_it "
@@ -149,9 +149,9 @@ HELD = {
     "REPORT-3": "test_report::test_markdown_keeps_its_columns_and_shows_names_as_written "
     "test_report::test_a_message_of_many_lines_stays_on_one",
     "REPORT-4": "test_report::test_json_is_strict_and_keeps_texts "
-    "test_runs::test_json_is_strict_and_words_stay_as_they_are",
+    "test_folder::test_json_is_strict_and_words_stay_as_they_are",
     "REPORT-5": "test_report::test_json_is_strict_and_keeps_texts "
-    "test_runs::test_json_is_strict_and_words_stay_as_they_are",
+    "test_folder::test_json_is_strict_and_words_stay_as_they_are",
     "REPORT-6": "test_report::test_csv_is_safe_in_a_spreadsheet_and_reads_back",
 }
 LEFT = {

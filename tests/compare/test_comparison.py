@@ -16,7 +16,9 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import read_run
 from zoo.declare.library import open_library, own_registry
 from zoo.declare.yaml import dump
-from zoo.execute.stages import materialise, record, reopen, write_comparison
+from zoo.execute.describe import describe_run
+from zoo.execute.materialise import materialise, reopen
+from zoo.execute.stages import write_comparison
 from zoo.hooks import Variant
 from zoo.parts import Position
 from zoo.record import Plugins, RunRecord, parse
@@ -293,7 +295,7 @@ def test_a_model_without_a_use_for_the_kernel_can_be_made_from_its_record(tmp_pa
     path = write(tmp_path, f"comparisons:\n  c:\n    model: {model}" + textwrap.indent(BASE, "    "))
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
-    described = record(run, Prepared(library))
+    described = describe_run(run, Prepared(library))
     made = materialise(recorded(described))
     assert sum(p.numel() for p in made.model.parameters()) == described["model"]["parameters"]
     assert ("kernel" in run.plain()["model"]) == ("mha" in model)
@@ -434,7 +436,7 @@ def test_a_record_finds_its_plugins_again(tmp_path):
     path = write(tmp_path, f"plugins: {{files: [own.py], disable: [nobody]}}\ncomparisons:\n  c:\n{body}")
     library = open_library(path)
     run = read_comparison(library, "c").rows[0].runs[0]
-    asked = recorded(record(run, Prepared(library)))
+    asked = recorded(describe_run(run, Prepared(library)))
     assert asked.plugins == Plugins(files=(str(tmp_path / "own.py"),), disable=("nobody",), plugins=True)
     assert reopen(asked)[0].id() == run.id()
     (tmp_path / "own.py").unlink()

@@ -18,7 +18,7 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.tuning_rules import Halving
 from zoo.execute.merge import find_missing, merge
 from zoo.execute.shard import Shard
-from zoo.execute.stages import stages, write_comparison, write_trials
+from zoo.execute.stages import plan_stages, write_comparison, write_trials
 from zoo.reporting.reading import ordinal
 
 NAMES = "relu gelu relu2 swiglu geglu reglu glu".split()
@@ -43,7 +43,7 @@ def done(job):
 def go(tmp_path, end=done, body=BODY):
     found, library = read(tmp_path, body)
     out = []
-    for jobs in stages(found, Prepared(library), tmp_path / "runs", "a.yaml"):
+    for jobs in plan_stages(found, Prepared(library), tmp_path / "runs", "a.yaml"):
         out.append(jobs)
         for job in jobs:
             end(job)
@@ -135,7 +135,7 @@ def test_two_shards_drop_what_one_machine_drops(tmp_path):
         for i, folder in enumerate(folders, 1):
             if turn:
                 merge(folder, [out])
-            for jobs in stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
+            for jobs in plan_stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
                 for job in (job for job in jobs if not job.run.finished):
                     every.append(job.run.id)
                     done(job)

@@ -17,7 +17,7 @@ from zoo.compare.comparison import warnings
 from zoo.compare.prepared import Prepared
 from zoo.execute.merge import find_missing, merge
 from zoo.execute.shard import Shard
-from zoo.execute.stages import stages, write_trials
+from zoo.execute.stages import plan_stages, write_trials
 
 ARMS = "models: [{ffn: relu}, {ffn: gelu}]\nseeds: 2\n"
 SPAN = "lr: {from: 1e-4, to: 1e-1, scale: log}"
@@ -55,7 +55,7 @@ def go(tmp_path, body=ARMS + TUNE, end=done, order=list, out="runs", shard=None)
     """Every stage, its jobs ended in some order; the jobs of each."""
     found, library = opened(tmp_path, body)
     out = []
-    for jobs in stages(found, Prepared(library), tmp_path / "runs", "a.yaml", shard or Shard()):
+    for jobs in plan_stages(found, Prepared(library), tmp_path / "runs", "a.yaml", shard or Shard()):
         out.append([job.run.id for job in jobs])
         for job in order(jobs):
             end(job)
@@ -140,7 +140,7 @@ def test_who_is_stopped_between_rounds_draws_the_same(tmp_path, optuna):
     whole = go(tmp_path / "a")
     found, library = opened(tmp_path / "b", ARMS + TUNE)
     for stop in range(4):
-        parts = stages(found, Prepared(library), tmp_path / "b/runs", "a.yaml")
+        parts = plan_stages(found, Prepared(library), tmp_path / "b/runs", "a.yaml")
         for job in [job for job in next(parts) if not job.run.finished][: 1 + stop]:
             done(job)
     assert {run for jobs in go(tmp_path / "b") for run in jobs} == {run for jobs in whole for run in jobs}
@@ -171,7 +171,7 @@ def test_two_shards_draw_what_one_machine_draws(tmp_path, optuna):
         for i, folder in enumerate(folders, 1):
             if turn:
                 merge(folder, [out])
-            for jobs in stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
+            for jobs in plan_stages(found, Prepared(library), folder, "a.yaml", Shard(i, 2)):
                 for job in jobs:
                     if not job.run.finished:
                         every.append(job.run.id)

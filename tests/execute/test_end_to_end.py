@@ -17,7 +17,7 @@ from support import commands
 from support.commands import children, command, ids, record, start, until
 
 import zoo
-from zoo.execute.stages import reopen
+from zoo.execute.materialise import reopen
 from zoo.files import parse_line
 from zoo.train import metrics
 

@@ -13,7 +13,7 @@ from support.commands import children
 from support.pools import RUNS, steady
 
 from zoo.model.weights import read_state
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 HERE = Path(__file__).parents[1]
 POOL = f"""

@@ -62,7 +62,7 @@ def solved(folder, timer, workers=2, why_not="", said=None, **written):
     library = open_library(file(folder, **written))
     found = read_comparison(library, "c")
     say = (lambda line: None) if said is None else said.append
-    return match_seconds.paced(
+    return match_seconds.match_by_seconds(
         found, Prepared(library), folder / "runs", workers, why_not=why_not, say=say, timer=timer
     )
 
@@ -99,7 +99,7 @@ def test_seconds_of_ones_own_and_trials_with_the_same_steps(tmp_path):
 def test_a_budget_in_tokens_is_as_many_seconds_as_its_steps(tmp_path):
     text = file(tmp_path, models="[{ffn: relu}, {ffn: swiglu}]").read_text().replace("steps: 100", "tokens: 1400")
     library = open_library(write(tmp_path, text))
-    found = match_seconds.paced(
+    found = match_seconds.match_by_seconds(
         read_comparison(library, "c"), Prepared(library), tmp_path / "runs", 1, timer=Timer(**QUICK)
     )
     base, other = (row.match["size"] for row in found.rows)
@@ -162,11 +162,13 @@ def test_shards_that_were_merged_go_on_with_their_steps(tmp_path, monkeypatch):
     library = open_library(file(tmp_path))
     for name, ffn in (("one", 0.04), ("two", 0.04), ("odd", 0.05)):
         timer = Timer(**QUICK | {"swiglu": ffn})
-        found = match_seconds.paced(read_comparison(library, "c"), Prepared(library), tmp_path / name, 2, timer=timer)
+        found = match_seconds.match_by_seconds(
+            read_comparison(library, "c"), Prepared(library), tmp_path / name, 2, timer=timer
+        )
         write_comparison(found, Prepared(library), tmp_path / name, "a.yaml")
     merge(tmp_path / "runs", [tmp_path / "one", tmp_path / "two"])
     monkeypatch.setattr(match_seconds, "machine", lambda: {"processor": "another", "cores": 64})
-    first = match_seconds.paced(
+    first = match_seconds.match_by_seconds(
         read_comparison(library, "c"), Prepared(library), tmp_path / "one", 2, why_not="--shard 1/2"
     )
     assert ids(solved(tmp_path, NEVER, 9)) == ids(first)
@@ -276,7 +278,7 @@ def test_a_model_four_times_as_deep_takes_its_time_in_processes_of_their_own(tmp
             train: {steps: 1000, batch_size: 8}
             match: seconds
         """))  # fmt: skip
-    found = match_seconds.paced(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", 2)
+    found = match_seconds.match_by_seconds(read_comparison(library, "c"), Prepared(library), tmp_path / "runs", 2)
     assert found.rows[0].runs[0].train.steps == 1000 and 1000 / 6 < found.rows[1].runs[0].train.steps < 1000 / 1.7
 
 

@@ -9,7 +9,7 @@ from zoo.cli import main
 from zoo.execute.merge import find_missing, merge
 from zoo.files import replace, write_json
 from zoo.record import plain
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 METRIC = {"name": "loss", "better": "lower", "unit": "nats per token"}
 

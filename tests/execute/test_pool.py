@@ -15,8 +15,8 @@ from support.workers import noted
 from zoo.execute import pool, progress
 from zoo.execute.pool import Job, State, choose_exit_code
 from zoo.record import plain
+from zoo.record.folder import Run, peak_memory
 from zoo.reporting import Run as Row
-from zoo.runs import Run, peak_memory
 
 
 def test_one_failure_is_a_row_and_the_rest_go_on(tmp_path):  # SWEEP-2, SWEEP-3, SWEEP-6

@@ -18,7 +18,8 @@ from zoo.compare.schema import schema
 from zoo.declare import yaml
 from zoo.declare.library import open_library
 from zoo.declare.spec import Node
-from zoo.execute.stages import Trained, start_of
+from zoo.execute.describe import describe_weights
+from zoo.execute.trained import Trained
 from zoo.interop import folders, tensor_names
 from zoo.interop.family import Family
 from zoo.interop.template import Matcher, Mismatch, Settings, fill, gather_layers, shorten_layers
@@ -569,7 +570,7 @@ def test_a_run_tells_what_it_draws_and_what_it_leaves(start):
     run = runs(start)["changed"]
     task = run.make_task()
     task.vocab_size = SIZES["vocab_size"]
-    facts = start_of(run.model, match_tensors(run.make_model(task), run.model.weights))
+    facts = describe_weights(run.model, match_tensors(run.make_model(task), run.model.weights))
     assert facts["drawn"] == [] and "decoder.layers.0.attention.q.bias" in facts["unused"]
     assert facts["filled"] == len(run.make_model(task).state_dict()) - 1  # the tied table has two names
 

@@ -11,7 +11,7 @@ from zoo import SpecError
 from zoo.declare.library import open_library
 from zoo.declare.signature import show
 from zoo.declare.spec import MODEL_SLOTS, Node, PartSpec
-from zoo.execute.stages import Trained
+from zoo.execute.trained import Trained
 from zoo.interop import folders
 from zoo.model.builder import build_on_meta
 from zoo.model.card import read_model

@@ -15,7 +15,7 @@ from torch import nn
 from zoo import SpecError
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.train import metrics
 from zoo.train.loop import bind_settings, train
 

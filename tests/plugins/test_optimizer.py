@@ -93,7 +93,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from pathlib import Path
 from support.tasks import Counting, settings, tiny
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.train import train
 from zoo_plugins.optimizer import adamw, sgd
 for make in (adamw, sgd):

@@ -24,7 +24,7 @@ from zoo import SpecError
 from zoo.declare.library import open_library
 from zoo.declare.shape import Shape
 from zoo.declare.spec import ModelSpec, Node
-from zoo.execute.stages import Trained
+from zoo.execute.trained import Trained
 from zoo.interop import folders
 from zoo.model.builder import build_on_meta
 

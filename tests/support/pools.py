@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zoo.execute import pool
 from zoo.execute.pool import Job, run_all
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 HERE = Path(__file__).parents[1]
 RUNS = 4

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from zoo.execute import process, worker
 from zoo.files import write_json
-from zoo.runs import Run, peak_memory
+from zoo.record.folder import Run, peak_memory
 
 perform = worker.perform_run
 

@@ -21,9 +21,9 @@ from zoo import build, record, reporting
 from zoo.execute import perform
 from zoo.parts import Shape
 from zoo.parts.generate import generate
+from zoo.record.folder import Run
 from zoo.reporting.judging.claims import judge_claims
 from zoo.reporting.judging.pareto import find_best
-from zoo.runs import Run
 from zoo.tasks import Batch
 from zoo.train import decode_speed
 from zoo.train.decode_speed import decode

@@ -11,7 +11,7 @@ from torch._dynamo.utils import counters
 
 from zoo import build
 from zoo.model import weights
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.tasks import Batch
 from zoo.train import loop, metrics
 from zoo.train.loop import group_parameters

@@ -14,7 +14,7 @@ from support.tasks import Counting, settings, tiny
 import zoo
 from zoo.execute.launcher import Watched
 from zoo.model.weights import read_model
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.tasks import Batch
 from zoo.train.loop import train
 from zoo.train.parallel import STRATEGIES, SingleProcess

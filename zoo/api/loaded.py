@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from zoo.execute.stages import trained
+from zoo.execute.trained import load_trained
 from zoo.parts import Architecture
 from zoo.parts.generate import sample
 from zoo.record import RunRecord
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.tasks import Tokenizer
 
 
@@ -101,7 +101,7 @@ def load(folder: str | os.PathLike[str]) -> LoadedModel:
     The data is not read: what turns ids into text and labels stands in the folder. Raises `SpecError` if the folder
     holds no trained model.
     """
-    found, run = trained(folder), Run(Path(folder))
+    found, run = load_trained(folder), Run(Path(folder))
     record = run.read() if run.record.exists() else None
     labels = record.data.labels if record and record.data else ()
     task = record.spec["task"] if record else None

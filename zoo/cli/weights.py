@@ -57,10 +57,10 @@ def export_model(source: Path, out: Path, family: str | None) -> None:
       zoo export runs/0123456789abcdef --to mine
       zoo export gpt2 --to back --as gpt2
     """
-    from zoo.execute.stages import trained
+    from zoo.execute.trained import load_trained
     from zoo.interop import folders
 
-    run = trained(source)
+    run = load_trained(source)
     kind, *others = folders.find_fitting_families(run, family)
     config = folders.export_model(kind, run, out)
     click.echo(f"{out}: {kind.name}, {', '.join(config.get('architectures', ()))}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from zoo.declare.library import Library
 from zoo.declare.spec import Node, Train
-from zoo.runs import Run
+from zoo.record.folder import Run
 from zoo.tasks import Metric
 
 from .comparison import Comparison, Row, Trial

@@ -12,12 +12,12 @@ from zoo.compare.prepared import Prepared
 from .engines import ENGINES
 from .engines.local import choose_capacity
 from .estimate import estimate
-from .match_seconds import paced
+from .match_seconds import match_by_seconds
 from .plan import Plan
 from .pool import STOPPED, State, choose_exit_code, run_all
 from .progress import Show, display
 from .shard import Shard
-from .stages import WHOLE, count_resources, stages, starts
+from .stages import WHOLE, count_resources, describe_starts, plan_stages
 
 
 def plan_comparison(
@@ -28,7 +28,7 @@ def plan_comparison(
     in `out`, or, if `time` is true, by a step timed now. Reads the data. Raises `SpecError`.
     """
     workers = workers or choose_capacity(count_resources(comparison))
-    comparison = paced(comparison, prepared, out, workers, why_not="" if time else "--no-time", say=say)
+    comparison = match_by_seconds(comparison, prepared, out, workers, why_not="" if time else "--no-time", say=say)
     return estimate(comparison, prepared, out, workers, time)
 
 
@@ -49,9 +49,9 @@ def run_comparison(
     with ENGINES[on].open(count_resources(comparison)) as (start, capacity):
         workers = workers or capacity
         why_not = f"--shard {shard}" if shard.count > 1 else f"--on {on}" if on != "local" else ""
-        comparison = paced(comparison, prepared, out, workers, why_not=why_not, say=say)
-        for jobs in stages(comparison, prepared, out, file, shard):
-            for line in starts(jobs):
+        comparison = match_by_seconds(comparison, prepared, out, workers, why_not=why_not, say=say)
+        for jobs in plan_stages(comparison, prepared, out, file, shard):
+            for line in describe_starts(jobs):
                 say(line)
             if jobs:
                 with show(workers) as progress:

@@ -16,11 +16,12 @@ from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
 from zoo.compare.tuning_rules import Halving
 from zoo.model.cost import scale_to_step
-from zoo.runs import Run, machine
+from zoo.record.folder import Run, machine
 from zoo.train.loop import bind_settings, count_steps
 
+from .materialise import Materialised
 from .plan import Duration, Plan, PlanRow, Totals
-from .stages import Made, foresee
+from .stages import foresee
 from .step_timer import stepper
 
 TIMED = 3
@@ -140,7 +141,9 @@ def time_step(run: TrainedRun, prepared: Prepared, step: int, memory: int) -> fl
         torch.set_num_threads(run.train.threads)
         with torch.random.fork_rng(devices=[]):
             task = prepared.task(run)
-            again = stepper(Made(task, run.make_model(task, prepared.library.registry), bind_settings(run.train)))
+            again = stepper(
+                Materialised(task, run.make_model(task, prepared.library.registry), bind_settings(run.train))
+            )
             taken = [again() for _ in range(TIMED + 1)]
     finally:
         torch.set_num_threads(threads)

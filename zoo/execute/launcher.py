@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.record import RunRecord
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 from .perform import perform_run
 from .process import StopRequest, set_up_process, summarise_error

@@ -17,6 +17,7 @@ from zoo.compare.comparison import Comparison, Row
 from zoo.compare.match_budget import match_rows
 from zoo.compare.prepared import Prepared
 from zoo.compare.run_spec import TrainedRun
+from zoo.compare.tuning_rules import Range
 from zoo.declare.library import Library
 from zoo.faults import SpecError
 from zoo.record import (
@@ -30,10 +31,10 @@ from zoo.record import (
     SpeedsRecord,
     Unreadable,
 )  # fmt: skip
-from zoo.runs import Run, machine
+from zoo.record.folder import Run, machine
 from zoo.train.loop import choose_device
 
-from .stages import folder
+from .stages import make_folder
 from .step_timer import timed
 
 WHAT = "seconds"
@@ -42,7 +43,7 @@ Timer = Callable[[Sequence[RunRecord], int], list[float]]
 """As `zoo.execute.step_timer.timed`."""
 
 
-def paced(
+def match_by_seconds(
     comparison: Comparison, prepared: Prepared, out: Path, workers: int, *, why_not: str = "",
     say: Callable[[str], None] = lambda line: None, timer: Timer | None = None,
 ) -> Comparison:  # fmt: skip
@@ -57,7 +58,7 @@ def paced(
     refuse(comparison)
     base = [comparison.base] if isinstance(comparison.base, Row) else []
     rows = {key(row.first, prepared): row for row in (*base, *comparison.rows)}
-    path = folder(out, comparison.name) / SPEEDS
+    path = make_folder(out, comparison.name) / SPEEDS
     with Run(path.parent).lock(wait=lambda: True):
         sets = read_sets(path)
         if why_not:
@@ -77,7 +78,7 @@ def refuse(comparison: Comparison) -> None:
             text = f"row '{row.name}': match: {WHAT} cannot time runs of {run.train.processes} processes"
             faults.append(run.model.node.fault(f"{text}; match training-flops"))
     optimizers = comparison.tune.axes.get("optimizer", ()) if comparison.tune else ()
-    if len(optimizers) > 1:
+    if not isinstance(optimizers, Range) and len(optimizers) > 1:
         text = f"match: {WHAT} takes one optimizer for all trials of a row: the time of a step hangs on it"
         faults.append(optimizers[1].fault(text))
     if faults:

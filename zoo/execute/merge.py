@@ -27,7 +27,7 @@ from zoo.record import (
     read_comparison,
     write,
 )  # fmt: skip
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 RESULT = ("spec", "seed", "status", "best", "metrics")
 """What two machines must agree on; times and memory are their own."""

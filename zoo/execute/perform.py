@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from zoo.runs import Run, machine, versions
+from zoo.record.folder import Run, machine, versions
 
 from .process import set_up_process
 
@@ -44,7 +44,7 @@ def perform_run(run: Run, stop: Callable[[], bool], materialise: Materialise | N
 
 
 def materialise_run(record: RunRecord) -> Any:
-    from .stages import materialise  # which imports torch
+    from .materialise import materialise  # which imports torch
 
     return materialise(record)
 

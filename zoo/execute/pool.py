@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Any, Protocol
 
 from zoo.files import parse_line
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 COMMAND = (sys.executable, "-m", "zoo.execute.worker")
 POLL = 0.1

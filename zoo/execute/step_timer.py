@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from tempfile import TemporaryFile
 from time import monotonic, perf_counter
@@ -21,6 +22,7 @@ from typing import Any, TextIO
 
 from zoo.faults import SpecError
 from zoo.record import RunRecord, parse, plain
+from zoo.record.folder import Run
 
 from .process import set_up_process
 
@@ -94,6 +96,7 @@ class TimerProcess:
             print(json.dumps(value), file=self.process.stdin, flush=True)
 
     def hear(self) -> Any:
+        assert self.process.stdout, "it was started with a pipe"
         if line := self.process.stdout.readline():
             return json.loads(line)
         code = self.process.wait()
@@ -121,13 +124,14 @@ def start_timer(request: Mapping[str, Any]) -> Iterator[TimerProcess]:
 
 
 def stepper(made: Any, seed: int = 0) -> Step:
-    """A function that does one training step of a `Made` and returns its seconds of wall clock. It writes nothing."""
+    """A function that does one training step, writes nothing and returns its seconds of wall clock."""
     import torch
 
     from zoo.train.loop import SINGLE_PROCESS, Diverged, Training
 
     settings = replace(made.settings.of_steps(LONG), lr=STILL, warmup=0)
-    training = Training(made.model, made.task, settings, seed, None, lambda line: None, SINGLE_PROCESS)
+    nowhere = Run(Path(os.devnull))  # a step by itself writes nothing
+    training = Training(made.model, made.task, settings, seed, nowhere, lambda line: None, SINGLE_PROCESS)
 
     def step() -> float:
         began = perf_counter()
@@ -170,17 +174,19 @@ def main(lines, say: Callable[[Any], None]) -> None:
     threads = [record.spec["train"]["threads"] for record in records]
     set_up_process(max(threads))
     from zoo.compare.prepared import Prepared
+    from zoo.compare.run_spec import TrainedRun
     from zoo.train.loop import bind_settings
 
-    from .stages import Made, reopen
+    from .materialise import Materialised, reopen
 
     prepared = None
     steps = []
     for record, count in zip(records, threads, strict=True):
         run, library = reopen(record)
+        assert isinstance(run, TrainedRun), "a reference has no steps"
         prepared = prepared or Prepared(library)
         task = prepared.task(run)
-        made = Made(task, run.make_model(task, library.registry), bind_settings(run.train))
+        made = Materialised(task, run.make_model(task, library.registry), bind_settings(run.train))
         steps.append(warmed(stepper(made), count))
     say("ready")
     for _ in lines:

@@ -6,7 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 from .launcher import launch_processes
 from .perform import Materialise, perform_run

@@ -18,7 +18,7 @@ from zoo.declare import yaml
 from zoo.declare.library import Library
 from zoo.declare.shape import IDS, Shape
 from zoo.declare.spec import ModelSpec, Node
-from zoo.execute.stages import MODEL, Trained
+from zoo.execute.trained import MODEL, Trained
 from zoo.faults import Fault, SpecError, nearest
 from zoo.files import replace, write_json
 from zoo.model.builder import build_on_meta, make

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -72,11 +72,12 @@ def parse(found: Any, kind: type[R]) -> R:
     if (version := found.get("format")) != FORMAT:
         newer = "; a newer version of the zoo wrote it" if isinstance(version, int) and version > FORMAT else ""
         raise ValueError(f"format {version}, and this version reads {FORMAT}{newer}")
-    return load_adapter(kind).validate_json(files.dumps(found), strict=True)
+    adapter = load_adapter(kind)  # type: ignore[arg-type]  # every class is hashable
+    return adapter.validate_json(files.dumps(found), strict=True)
 
 
 @cache
-def load_adapter(kind: Hashable) -> TypeAdapter[Any]:
+def load_adapter(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter  # a fifth of a second, which who only lists what there is need not wait for
 
     return TypeAdapter(kind)

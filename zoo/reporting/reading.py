@@ -11,7 +11,7 @@ from typing import Any
 
 from zoo.faults import SpecError, nearest
 from zoo.record import COMPARISON, ComparisonRecord, RowRecord, Seeded, Unreadable, plain, read_comparison
-from zoo.runs import Run as Folder
+from zoo.record.folder import Run as Folder
 
 from .table import Mean, Metric, Row, Run, Table, number
 

@@ -6,12 +6,11 @@ B batch, S source tokens, T target tokens, V vocabulary.
 from __future__ import annotations
 
 from itertools import product
-from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from zoo.model.stack import Layer, Stack
+from zoo.model.stack import Stack
 from zoo.parts import Kernel
 from zoo.tasks import Batch
 from zoo.train import metrics
@@ -75,8 +74,8 @@ def measure_reach(case: ModelCase) -> int | None:
         hook.remove()
     reach = 0
     for number in range(stack.depth):
-        layer = cast(Layer, stack.layers[number % len(stack.layers)])
-        own = cast(nn.Module, layer.attention).modules() if "attention" in layer.steps else ()
+        layer = stack.layers[number % len(stack.layers)]
+        own = layer.attention.modules() if "attention" in layer.steps else ()
         widths = [seen.get(m) for m in own if isinstance(m, Kernel)]
         known = [width for width in widths if width is not None]
         if not known or len(known) < len(widths):

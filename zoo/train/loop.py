@@ -17,7 +17,7 @@ from zoo.faults import SpecError
 from zoo.model import weights
 from zoo.model.builder import bind
 from zoo.parts import Notes
-from zoo.runs import Run, peak_memory
+from zoo.record.folder import Run, peak_memory
 from zoo.tasks import Batch, Task
 
 from . import metrics

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zoo.execute.pool import Start, start_locally
-from zoo.runs import cores
+from zoo.record.folder import cores
 
 from . import Resources
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from zoo.execute.pool import COMMAND, Start
 from zoo.faults import SpecError
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 from . import Resources
 from .remote import REQUEST, RETRIES, Killed, run_process

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import sleep
 
 from zoo.execute.pool import POLL
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 RETRIES = 3
 """Times that a run is taken up again whose process died; it goes on from its last state."""

@@ -15,7 +15,7 @@ from zoo import record
 from zoo.cli import main
 from zoo.execute.engines import local
 from zoo.files import dumps, write_json
-from zoo.runs import Run
+from zoo.record.folder import Run
 
 FILE = """
 comparisons:
@@ -181,5 +181,5 @@ def test_a_key_of_a_later_version_is_passed_over(tmp_path):
 
 
 def test_the_page_is_up_to_date():
-    page = Path(__file__).parents[1] / "docs" / "record.md"
+    page = Path(__file__).parents[2] / "docs" / "record.md"
     assert page.read_text("utf-8") == record_page.write_page(), "run `make record`"

@@ -12,15 +12,15 @@ from support.tasks import tiny
 from torch import nn
 
 import zoo
-from zoo import runs
 from zoo.compare.comparison import read_comparison
 from zoo.compare.prepared import Prepared
 from zoo.declare.library import open_library
-from zoo.execute import stages
+from zoo.execute import materialise, stages
 from zoo.files import write_json
 from zoo.model import weights
 from zoo.record import RunRecord
-from zoo.runs import Run, peak_memory
+from zoo.record import folder as runs
+from zoo.record.folder import Run, peak_memory
 from zoo.train import metrics
 from zoo.train.loop import train
 
@@ -32,7 +32,7 @@ def run_in(folder, **record):
 
 
 def test_reading_needs_no_torch():
-    script = "import sys, zoo.runs, zoo.execute.pool, zoo.execute.progress, zoo.execute.worker; sys.exit('torch' in sys.modules)"
+    script = "import sys, zoo.record.folder, zoo.execute.pool, zoo.execute.progress, zoo.execute.worker; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
@@ -135,7 +135,7 @@ def test_peak_memory_is_this_process_own():
     """A child of a large process begins small; the system's own counter would start at the parent's size."""
     block = bytearray(300_000_000)
     mine = peak_memory()
-    script = "from zoo.runs import peak_memory; a = peak_memory(); b = bytearray(50_000_000); print(a, peak_memory())"
+    script = "from zoo.record.folder import peak_memory; a = peak_memory(); b = bytearray(50_000_000); print(a, peak_memory())"
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
     before, after = map(int, out.split())
     assert mine > len(block) and before < 150_000_000 and 45_000_000 < after - before < 60_000_000
@@ -200,7 +200,7 @@ comparisons:
     library = open_library(file)
     comparison = read_comparison(library, "c")
     (job,) = stages.write_comparison(comparison, Prepared(library), tmp_path / "out", str(file))
-    made = stages.materialise(job.run.read())
+    made = materialise.materialise(job.run.read())
     result = train(made.model, made.task, made.settings, seed=0, folder=job.run)
     job.run.update(data={"vocab_size": made.task.vocab_size}, **result)
     model = zoo.load(job.run.folder).model
