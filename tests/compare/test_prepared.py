@@ -36,7 +36,7 @@ def calls(monkeypatch):
 
         monkeypatch.setattr(room, name, outer)
 
-    for name in ("trimmed", "fit", "cost", "bare"):
+    for name in ("drop_unused_slots", "check_task", "count_cost", "bind_on_meta"):
         count(name)
     read = LanguageModeling.prepare
 
@@ -59,10 +59,10 @@ def test_six_rows_of_two_models_are_tried_and_counted_twice_and_read_once(tmp_pa
     prepared = Prepared(library)
     comparison = read_comparison(library, "c", prepared)
     assert len(comparison.rows) == 6 and all(len(row.trials) == 2 for row in comparison.rows)
-    assert calls == {"trimmed": 2, "fit": 2}, "nothing is read or counted for a file to be read"
+    assert calls == {"drop_unused_slots": 2, "check_task": 2}, "nothing is read or counted for a file to be read"
     jobs = write_trials(comparison, prepared, tmp_path / "runs", "a.yaml")
     assert len(jobs) == 6 * 2 and len({job.run.read()["model"]["parameters"] for job in jobs}) == 2
-    assert calls == {"trimmed": 2, "fit": 2, "prepare": 1, "bare": 2, "cost": 2}
+    assert calls == {"drop_unused_slots": 2, "check_task": 2, "prepare": 1, "bind_on_meta": 2, "count_cost": 2}
 
 
 def test_what_differs_is_not_taken_for_the_same(tmp_path):
