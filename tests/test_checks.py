@@ -1,4 +1,4 @@
-"""The linter and the formatter find nothing."""
+"""The linter, the formatter and the type checker find nothing."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("command", ["ruff check", "ruff format --check"])
+@pytest.mark.parametrize("command", ["ruff check", "ruff format --check", "mypy"])
 def test_a_checker_finds_nothing(command):
     """What each looks at stands in pyproject.toml."""
     pytest.importorskip(command.split()[0], reason="in the extra 'dev'")

@@ -181,7 +181,8 @@ def test_every_test_in_the_table_is_there():
 
 @pytest.mark.skipif(not REPORTS.exists(), reason="the list of reports is not beside this checkout")
 def test_every_report_is_in_the_table():
-    found = re.findall(r"^- \*\*([A-Z]+-\d+)\*\* \((\w)\)", REPORTS.read_text("utf-8"), re.M)
+    others, _, _ = REPORTS.read_text("utf-8").partition("\n## SECOND ROUND")  # what follows was tried on this zoo
+    found = re.findall(r"^- \*\*([A-Z]+-\d+)\*\* \((\w)\)", others, re.M)
     assert {entry for entry, _ in found} == HELD.keys() | LEFT.keys()
     assert not {entry for entry, severity in found if severity == "H"} & LEFT.keys()
 

@@ -5,11 +5,12 @@ B batch, S source tokens, T target tokens, V vocabulary.
 
 from __future__ import annotations
 
+import builtins
 import codecs
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,8 +65,8 @@ class Batch:
     aligned: bool = False  # target[:, t] belongs to source[:, t]
 
     def to(self, device: torch.device | str) -> Batch:
-        moved = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
-        return Batch(**moved)
+        moved: dict[str, Any] = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return replace(self, **moved)
 
 
 class Data:
@@ -96,7 +97,7 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         raise NotImplementedError
 
-    def piece(self, id: int) -> bytes:
+    def piece(self, id: int) -> builtins.bytes:  # `bytes` is a fact of the class
         """The UTF-8 that one id stands for, perhaps a part of a character; nothing for a reserved id."""
         raise NotImplementedError
 

@@ -61,7 +61,7 @@ def test_six_rows_of_two_models_are_tried_and_counted_twice_and_read_once(tmp_pa
     assert len(comparison.rows) == 6 and all(len(row.trials) == 2 for row in comparison.rows)
     assert calls == {"drop_unused_slots": 2, "check_task": 2}, "nothing is read or counted for a file to be read"
     jobs = write_trials(comparison, prepared, tmp_path / "runs", "a.yaml")
-    assert len(jobs) == 6 * 2 and len({job.run.read()["model"]["parameters"] for job in jobs}) == 2
+    assert len(jobs) == 6 * 2 and len({job.run.read().model.parameters for job in jobs}) == 2
     assert calls == {"drop_unused_slots": 2, "check_task": 2, "prepare": 1, "bind_on_meta": 2, "count_cost": 2}
 
 

@@ -119,10 +119,10 @@ def table(found: subprocess.CompletedProcess) -> list[str]:
 
 def test_what_is_loaded_scores_what_was_recorded(home, good, monkeypatch):
     folder = home / "runs" / ids(home, "good")["position=rope"][0]
-    found = json.loads((folder / "run.json").read_text())
-    model = zoo.load(folder).model  # from another folder, where the text is not
+    loaded = zoo.load(folder)  # from another folder, where the text is not
+    model, found = loaded.model, json.loads((folder / "run.json").read_text())
     monkeypatch.chdir(home)
-    run, _ = reopen(found)
+    run, _ = reopen(loaded.record)
     task = run.make_task()
     task.prepare()
     for split in ("dev", "test"):
@@ -179,7 +179,7 @@ def test_a_run_killed_and_then_stopped_goes_on_to_the_same_bits(home, bad):
     finally:
         parent.kill()
     assert parent.returncode == 130 and "Traceback" not in err
-    assert "interrupted" in out and err.endswith("stopped; the same command goes on from here\n")
+    assert "interrupted" in out and err.endswith("stopped; the same command continues\n")
     assert record(home, id, "killed")["status"] == "interrupted"
     stopped = began(folder)
 

@@ -94,7 +94,7 @@ sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from pathlib import Path
 from support.tasks import Counting, settings, tiny
 from zoo.record.folder import Run
-from zoo.train import train
+from zoo.train.loop import train
 from zoo_plugins.optimizer import adamw, sgd
 for make in (adamw, sgd):
     given = settings(steps=2, optimizer=make, precision="bf16")

@@ -119,11 +119,12 @@ def match_row(row: Row, rule: Match, measure: Measure, target: float, prepared: 
     size: int | None
     if rule.by == "steps":
         one = measure(run, task, registry)
-        before, size = count_steps(run.train, task), max(1, round(target / one))
-        got = one * size
-        if size != before:
-            row = row.change_runs(lambda each: replace(each, train=each.train.of_steps(size)))
+        number = size = max(1, round(target / one))
+        got = one * number
+        if number != count_steps(run.train, task):
+            row = row.change_runs(lambda each: replace(each, train=each.train.of_steps(number)))
     else:
+        assert rule.by, "or what is matched would say by which size"
         got, size = measure(run, task, registry), None
         if got != target:
             change, (start, *steps) = SIZES[rule.by][0], SIZES[rule.by][1](run)

@@ -209,7 +209,7 @@ def read_measure(
     than_on = word(node, "than_on", splits(theirs), on or "test", reader) if theirs else on
     if on and theirs and "than_on" not in node.value and on not in splits(theirs):
         reader.fail(node.fault(f"row '{than}' has no {on}; say with than_on where it is scored"))
-    if mine and theirs and content(runs[row]) != content(runs[than]):
+    if row and than and mine and theirs and content(runs[row]) != content(runs[than]):
         text = f"'{row}' and '{than}' are scored on different tasks or data, so no {of} tells them apart"
         reader.fail(node.fault(text))
     return (of, on, than_on) if of and on and than_on else None

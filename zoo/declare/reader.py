@@ -124,33 +124,36 @@ class Reader:
                 self.fail(node.fault(f"{slot} has 'first' and no 'repeat'"))
                 return None
             groups = dict(node.items())
-        parts = {}
-        for key in ("first", "repeat"):
-            if key not in groups:
-                continue
-            group = groups[key]
-            nodes = [n for _, n in group.items()] if isinstance(group.value, list | tuple) else [group]
-            if not nodes:
-                self.fail(group.fault(f"{slot} is an empty list; it should name at least one"))
-            parts[key] = tuple(self.part(n, kind) for n in nodes)
-        if not all(p and all(p) for p in parts.values()):
+        first = self.group(groups["first"], slot, kind) if "first" in groups else ()
+        repeat = self.group(groups["repeat"], slot, kind)
+        if first is None or repeat is None:
             return None
-        if slot in WHOLE and sum(map(len, parts.values())) > 1:
+        if slot in WHOLE and len(first + repeat) > 1:
             self.fail(node.fault(f"{slot} is a list; a model has one, not one per layer"))
             return None
-        return Layered(**parts)
+        return Layered(repeat, first)
+
+    def group(self, node: Node, slot: str, kind: str) -> tuple[PartSpec, ...] | None:
+        """The parts of `x` or `[a, b]`, of the kind of variant that serves the slot."""
+        nodes = [n for _, n in node.items()] if isinstance(node.value, list | tuple) else [node]
+        if not nodes:
+            self.fail(node.fault(f"{slot} is an empty list; it should name at least one"))
+        parts = [self.part(n, kind) for n in nodes]
+        known = tuple(part for part in parts if part)
+        return known if known and len(known) == len(parts) else None
 
     def slot(self, node: Node, slot: str) -> SlotSpec | None:
         """Any of the four forms: `x`, `[a, b]`, `{first, repeat}`, `{encoder, decoder}`."""
         value = node.value
         if not (isinstance(value, Mapping) and ("encoder" in value or "decoder" in value)):
             layered = self.layered(node, slot)
-            return layered and SlotSpec({None: layered}, node)
+            return SlotSpec({None: layered}, node) if layered else None
         self.alone(node, ("encoder", "decoder"))
         if slot == "architecture":
             self.fail(node.fault("architecture is given by stack; a model has one"))
         stacks = {stack: self.layered(child, slot) for stack, child in node.items() if stack in ("encoder", "decoder")}
-        return SlotSpec(stacks, node) if all(stacks.values()) else None
+        known: dict[str | None, Layered] = {stack: layered for stack, layered in stacks.items() if layered}
+        return SlotSpec(known, node) if len(known) == len(stacks) else None
 
     def alone(self, node: Node, words: tuple[str, str]) -> None:
         """A fault for every key of a slot's form beside its own two."""
@@ -190,8 +193,8 @@ class Reader:
             self.fail(node.fault(f"the model says nothing of {', '.join(missing)}"))
         if missing or not all(slots.values()):
             return None
-        slots = {s: slots[s] for s in MODEL_SLOTS if s in slots}
-        return ModelSpec(slots, share, given, shape, published, weights, node)
+        known = {s: slot for s in MODEL_SLOTS if (slot := slots.get(s))}
+        return ModelSpec(known, share, given, shape, published, weights, node)
 
     def file(self, node: Node, what: str) -> str | None:
         """The path of a file, from the folder of the document; null for none."""
@@ -261,7 +264,7 @@ class Reader:
         """A model and the shape at which it is built: its own, as far as `shape` says nothing else."""
         spec = self.model(model)
         faulty = spec is None and isinstance(model.value, Mapping) and "shape" in model.value
-        own = Shape() if faulty else spec and spec.shape
+        own = Shape() if faulty else spec.shape if spec else None
         sizes = self.shape(shape, own, spec.period if spec else 1)
         return (spec and resize.resized(spec, sizes) if sizes else spec), sizes
 
