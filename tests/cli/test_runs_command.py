@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from click.testing import CliRunner
 
 from zoo.cli import main
@@ -38,3 +41,54 @@ def test_a_value_that_is_set_reaches_rows_that_write_the_same_side(tmp_path):
         "long": (3, "cpu"),
     }
     assert trains["long"].lr == 1e-2
+
+
+SMALL = """
+comparisons:
+  c:
+    model: {}
+    vary: {norm: [layernorm, rmsnorm]}
+    shape: {d_model: 16, n_heads: 2, n_layers: 1, max_len: 32}
+    task: copy
+    train: {steps: 2}
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "c.yaml").write_text(SMALL)
+    return tmp_path
+
+
+def call(folder, command, *options):
+    extra = () if command == "validate" else ("--out", str(folder / "runs"))
+    return CliRunner().invoke(main, [command, str(folder / "c.yaml"), *extra, *options])
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_json_is_one_document_and_nothing_else(small, command):
+    options = ("--no-time",) if command == "plan" else ()
+    found = call(small, command, "--json", "--quiet", *options)
+    assert found.exit_code == 0, found.stderr
+    document = json.loads(found.stdout)
+    assert document["format"] == 1
+    if command == "validate":
+        assert document["faults"] == [] and document["counts"]["comparisons"] == 1
+    else:
+        assert {row["name"] for row in document["rows"]} == {"layernorm", "rmsnorm"}
+
+
+def test_faults_in_json_have_their_place(small):
+    (small / "c.yaml").write_text(SMALL.replace("rmsnorm", "rmsnrom"))
+    found = call(small, "validate", "--json")
+    (fault,) = json.loads(found.stdout)["faults"]
+    assert found.exit_code == 2 and (fault["line"], fault["column"]) == (5, 30)
+    assert fault["text"] == "no norm is called 'rmsnrom'; did you mean 'rmsnorm'?"
+
+
+def test_quiet_says_nothing_of_what_went_well(small):
+    assert call(small, "validate", "--quiet").output == ""
+    plan = call(small, "plan", "--quiet", "--no-time").stdout
+    assert plan.startswith("2 runs, ") and "layernorm" not in plan
+    assert call(small, "run", "--quiet").output == ""
+    assert (small / "runs" / "c" / "report.md").exists()
