@@ -174,7 +174,8 @@ class Metric:
 
 
 class Task:
-    """What is learned. Requests: `shape` (for `max_len` and reserved ids), `data`, `tokenizer`.
+    """What is learned. Requests: `shape` (`max_len` and the reserved ids; its other sizes are
+    defaults), `data`, `tokenizer`.
 
     The facts in the first block hold from construction, before any file is read; those in the second after
     `prepare`. A batch never draws from the global generator.

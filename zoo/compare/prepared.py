@@ -49,7 +49,7 @@ class Prepared:
 
     def bound_task(self, part: PartSpec, shape: Shape) -> Task:
         """The task with what it states of itself, nothing read yet. Raises `SpecError`."""
-        return once(self._bound, (part.content, shape), lambda: bind_task(part, shape))
+        return once(self._bound, (part.content, shape.of_tokens), lambda: bind_task(part, shape))
 
     def task(self, run: RunSpec) -> Task:
         """The run's task, its data read and its tokenizer trained. Raises `SpecError` for data that cannot serve."""
@@ -62,7 +62,7 @@ class Prepared:
                 raise SpecError([run.task.fault(str(error))]) from error
             return task
 
-        return once(self._read, (run.task.content, run.shape), read)
+        return once(self._read, (run.task.content, run.shape.of_tokens), read)
 
     def metric(self, run: RunSpec) -> str:
         """The name of the metric that ranks the runs of this task."""

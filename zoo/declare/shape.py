@@ -61,6 +61,13 @@ class Shape:
         return self.d_model / self.n_heads
 
     @property
+    def of_tokens(self) -> Shape:
+        """All that a task may ask for, `max_len` and the reserved ids, and every other size at its default. So models
+        of different sizes share one task.
+        """
+        return Shape(max_len=self.max_len, **{name: getattr(self, name) for name in IDS})
+
+    @property
     def head_width(self) -> int:
         return self.head_dim or self.d_model // self.n_heads
 

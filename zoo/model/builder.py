@@ -141,7 +141,7 @@ def bind(part: PartSpec, given: Mapping[str, Any], parts: Callable[[PartSpec], A
 
 def bind_task(part: PartSpec, shape: Shape) -> Any:
     """A task with its data, its tokenizer and its metrics, nothing read yet."""
-    task = bind(part, {"shape": shape}, parts=lambda inner: bind(inner, {}))
+    task = bind(part, {"shape": shape.of_tokens}, parts=lambda inner: bind(inner, {}))
     if part.registry is not None:
         task.scorers = {name: bind_metric(part, name) for name in task.metrics}
     return task
