@@ -104,7 +104,7 @@ COMMANDS = {
     "merge": lambda home, out, id: invoke("merge", home / "merged", out),
     "run": lambda home, out, id: invoke("run", home / "a.yaml", "--out", out, "--workers", 1),
     "load": lambda home, out, id: load(out / id),
-    "export": lambda home, out, id: invoke("export", out / id, home / "exported"),
+    "export": lambda home, out, id: invoke("export", out / id, "--to", home / "exported"),
 }
 
 

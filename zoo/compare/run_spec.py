@@ -120,6 +120,11 @@ RunSpec = TrainedRun | ReferenceRun
 
 def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:
     """The run from what its `plain` wrote. Raises `SpecError`."""
+    needed = ("shape", "task", "seed", *(("reference",) if "reference" in spec else ("model", "train")))
+    if lacking := [key for key in needed if key not in spec]:
+        raise SpecError(f"what is recorded of the run lacks {', '.join(lacking)}")
+    if not isinstance(spec["seed"], int) or isinstance(spec["seed"], bool):
+        raise SpecError(f"seed is {show(spec['seed'])}; it should be an integer")
     reader = library.reader()
     top = Node(spec)
     task, shape = reader.part(top.get("task"), "task"), reader.shape(top.get("shape"))

@@ -12,8 +12,8 @@ CLOCKS = {"processor": "processor time", "wall": "the clock on the wall"}
 def list_ways(table: Table) -> list[tuple[int, int, str]]:
     """What runs wrote, rows and tokens of each, by which clock, once each; rows can be compared where there is one."""
     runs = [run.record.get("decode") or {} for row in table.rows for run in row.runs]
-    known = [found for found in runs if {"rows", "tokens"} <= found.keys()]
-    return sorted({(found["rows"], found["tokens"], found.get("clock", "wall")) for found in known})
+    known = [(found.get("rows"), found.get("tokens"), found.get("clock") or "wall") for found in runs]
+    return sorted({(rows, tokens, clock) for rows, tokens, clock in known if rows is not None and tokens is not None})
 
 
 def find_loads(table: Table) -> tuple[float, float] | None:
