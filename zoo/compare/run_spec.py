@@ -123,6 +123,8 @@ def read_run(spec: Mapping[str, Any], library: Library) -> RunSpec:
     needed = ("shape", "task", "seed", *(("reference",) if "reference" in spec else ("model", "train")))
     if lacking := [key for key in needed if key not in spec]:
         raise SpecError(f"what is recorded of the run lacks {', '.join(lacking)}")
+    if isinstance(spec.get("model"), Mapping) and "architecture" not in spec["model"]:
+        raise SpecError("what is recorded of the run's model lacks architecture")
     if not isinstance(spec["seed"], int) or isinstance(spec["seed"], bool):
         raise SpecError(f"seed is {show(spec['seed'])}; it should be an integer")
     reader = library.reader()

@@ -272,6 +272,8 @@ class Builder:
         return self.layered(slot, stack).at(layer)
 
     def layered(self, slot: str, stack: str) -> Layered:
+        if slot not in self.spec.slots:
+            raise SpecError([self.spec.node.fault(f"the model says nothing of {slot}")])
         found = self.spec.slots[slot].of(stack)
         if found is None:
             node = self.spec.slots[slot].node
