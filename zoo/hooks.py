@@ -4,31 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pluggy
 
 API = 1
 """Version of the plugin contract. A plugin module may state the one it was written for as `zoo_api`."""
 
+
+class Slot(NamedTuple):
+    """A place for a variant: what it is for, what a constructor may ask for by name, and which suite of `zoo.testing`
+    checks it. A request that is a slot arrives as a part or its factory.
+    """
+
+    role: str
+    asks_for: str = ""
+    suite: str = "models"
+
+    @property
+    def requests(self) -> frozenset[str]:
+        return frozenset(self.asks_for.split())
+
+
 SLOTS = {
-    "embedding": "token ids to vectors, and what happens to them before the first layer",
-    "position": "how a token knows where it stands",
-    "norm": "normalisation of the residual stream",
-    "residual": "where the norms stand and how a layer's steps join",
-    "attention": "how heads are projected, shared and joined; any token mixer",
-    "kernel": "how scores become outputs",
-    "ffn": "the step that treats each token alone",
-    "head": "last states to logits",
-    "architecture": "which stacks there are and what they read",
-    "task": "what is learned and how it is scored",
-    "metric": "what predictions are scored by",
-    "data": "where the examples come from",
-    "tokenizer": "text to ids and back",
-    "optimizer": "how gradients change the weights",
-    "schedule": "how the learning rate moves",
-    "reference": "a row of the table that no gradient trained",
-    "family": "how another library names the same model",
+    "embedding": Slot("token ids to vectors, and what happens to them before the first layer", "shape norm table"),
+    "position": Slot("how a token knows where it stands", "shape"),
+    "norm": Slot("normalisation of the residual stream", "shape dim"),
+    "residual": Slot("where the norms stand and how a layer's steps join", "shape norm layer n_steps"),
+    "attention": Slot("how heads are projected, shared and joined; any token mixer", "shape norm kernel layer"),
+    "kernel": Slot("how scores become outputs", "n_heads head_dim needs"),
+    "ffn": Slot("the step that treats each token alone", "shape norm layer"),
+    "head": Slot("last states to logits", "shape norm table"),
+    "architecture": Slot("which stacks there are and what they read", "parts"),
+    "task": Slot("what is learned and how it is scored", "shape data tokenizer", suite="tasks"),
+    "metric": Slot("what predictions are scored by", suite="metrics"),
+    "data": Slot("where the examples come from", suite="data"),
+    "tokenizer": Slot("text to ids and back", suite="tokenizers"),
+    "optimizer": Slot("how gradients change the weights", "params", suite="optimizers"),
+    "schedule": Slot("how the learning rate moves", "steps warmup", suite="schedules"),
+    "reference": Slot("a row of the table that no gradient trained", suite="references"),
+    "family": Slot("how another library names the same model", suite="families"),
 }
 
 hookspec = pluggy.HookspecMarker("zoo")

@@ -241,7 +241,7 @@ def test_an_editor_completes_the_names_of_variants(registry):
     for slot in SLOTS:
         known = {e.variant.name: e.variant.summary for e in registry.variants(slot) if e.variant.name != "crooked"}
         assert completions(made, "$defs", slot) == known
-        assert made["$defs"][slot]["description"] == SLOTS[slot]
+        assert made["$defs"][slot]["description"] == SLOTS[slot].role
     model = ("$defs", "model", "properties")
     assert set(completions(made, *model, "position")) >= {"rope", "alibi", "far"}
     assert set(completions(made, *model, "cross")) >= {"mha", "gqa"}

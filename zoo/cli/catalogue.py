@@ -54,7 +54,7 @@ def list_variants(slot: str | None, glob: str | None, as_json: bool, matrix: boo
         click.echo(to_json([dataclasses.asdict(variant_record(entry)) for entry in entries]))
         return
     for name, group in groupby(entries, lambda entry: entry.variant.slot):
-        click.echo(f"{click.style(name, bold=True)}: {SLOTS[name]}")
+        click.echo(f"{click.style(name, bold=True)}: {SLOTS[name].role}")
         rows = [(registry.spelling(entry), entry) for entry in group]
         width = max(len(written) for written, _ in rows)
         for written, entry in rows:

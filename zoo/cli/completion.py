@@ -13,9 +13,11 @@ from zoo.faults import SpecError
 from zoo.hooks import SLOTS
 from zoo.registry import discover
 
+ROLES = {name: slot.role for name, slot in SLOTS.items()}
+
 
 def complete_slot(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    return select({**SLOTS, "models": "whole models, as published"}, typed)
+    return select({**ROLES, "models": "whole models, as published"}, typed)
 
 
 def complete_name(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -28,7 +30,7 @@ def complete_part(ctx: click.Context, param: click.Parameter, typed: str) -> lis
     """`slot:name`, once the slot is there."""
     slot, colon, name = typed.partition(":")
     if not colon:
-        places = select({**SLOTS, "model": "a whole model"}, slot)
+        places = select({**ROLES, "model": "a whole model"}, slot)
         return [CompletionItem(f"{item.value}:", help=item.help) for item in places]
     found = find_models() if slot == "model" else find_names(slot) if slot in SLOTS else {}
     return [CompletionItem(f"{slot}:{item.value}", help=item.help) for item in select(found, name)]

@@ -115,7 +115,7 @@ def part(registry, slot: str) -> dict[str, Any]:
             options.setdefault(option, []).append(found)
     if slot in own_document().value["defaults"]:
         forms.append(closed({option: {"anyOf": found} for option, found in options.items()}))
-    return {"description": SLOTS[slot], "anyOf": [*names, *forms]}
+    return {"description": SLOTS[slot].role, "anyOf": [*names, *forms]}
 
 
 def value(slot: str) -> dict[str, Any]:

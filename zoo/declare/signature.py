@@ -18,27 +18,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from zoo.faults import Fault, nearest
 from zoo.hooks import SLOTS
 
-REQUESTS = {
-    "embedding": {"shape", "table", "norm"},
-    "position": {"shape"},
-    "norm": {"dim", "shape"},
-    "residual": {"norm", "n_steps", "shape", "layer"},
-    "attention": {"shape", "kernel", "norm", "layer"},
-    "kernel": {"n_heads", "head_dim", "needs"},
-    "ffn": {"shape", "norm", "layer"},
-    "head": {"shape", "table", "norm"},
-    "architecture": {"parts"},
-    "task": {"shape", "data", "tokenizer"},
-    "metric": set(),
-    "data": set(),
-    "tokenizer": set(),
-    "optimizer": {"params"},
-    "schedule": {"steps", "warmup"},
-    "reference": set(),
-    "family": set(),
-}
-"""What a constructor may ask for by name, slot by slot. A request that is a slot arrives as a part or its factory."""
-
 RESERVED = ("name", "first", "repeat", "encoder", "decoder")
 """Words that say what form a slot's value has; no option can be called so."""
 REQUIRED = inspect.Parameter.empty
@@ -255,8 +234,8 @@ def constructor(target: Callable, slot: str) -> Signature:
     for p in parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             options[p.name] = option(p.name, hints.get(p.name, Any), p.default)
-        elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name not in REQUESTS[slot]:
-            known = ", ".join(sorted(REQUESTS[slot])) or "nothing"
+        elif p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name not in SLOTS[slot].requests:
+            known = ", ".join(sorted(SLOTS[slot].requests)) or "nothing"
             raise ValueError(f"its constructor asks for {p.name!r}; a {slot} may ask for {known}")
         else:
             requests.append(p.name)

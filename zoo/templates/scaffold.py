@@ -87,7 +87,7 @@ def words(name: str, slot: str, registry: Registry) -> dict[str, str]:
         "identifier": identifier,
         "Class": camel(variant),
         "slot": slot,
-        "role": SLOTS[slot],
+        "role": SLOTS[slot].role,
         "path": PATHS.get(slot, slot),
         "example": slot if usual is None else "vary",
         "usual": "" if usual is None else name_of(usual.plain()),
