@@ -84,7 +84,7 @@ class Text(Data):
     ):
         check_shares(dev, test)
         self.documents = documents
-        self.files, self.dev, self.test = find(files), named(dev), named(test)
+        self.files, self.dev, self.test = find(files), parse_share(dev), parse_share(test)
 
     def read(self) -> Splits:
         return assemble(self.files, self.dev, self.test, self.examples)
@@ -124,7 +124,7 @@ class Table(Data):
         self.pattern = check_pattern(pattern, self.columns) if pattern else None
         by_name = any(isinstance(column, str) for column in self.columns)
         self.header = by_name if header is None else header
-        self.files, self.dev, self.test = find(files), named(dev), named(test)
+        self.files, self.dev, self.test = find(files), parse_share(dev), parse_share(test)
         self.format = None if pattern else format or suffix(self.files[0])
 
     def read(self) -> Splits:
@@ -241,7 +241,7 @@ def check_shares(dev: Share, test: Share) -> None:
         raise ValueError(f"dev {dev} and test {test} leave nothing to train on")
 
 
-def named(share: Share) -> float | list[Path]:
+def parse_share(share: Share) -> float | list[Path]:
     return share if isinstance(share, float) else find(share)
 
 

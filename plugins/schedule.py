@@ -21,25 +21,25 @@ def cosine(steps: int, warmup: int, *, floor: Floor = 0.1) -> Schedule:
 
     `floor` is a share of the peak, 0 to 1; after the last step the rate stays there.
     """
-    return _warmed(warmup, lambda s: floor + (1 - floor) * (1 + math.cos(math.pi * _past(s, steps, warmup))) / 2)
+    return _add_warmup(warmup, lambda s: floor + (1 - floor) * (1 + math.cos(math.pi * _past(s, steps, warmup))) / 2)
 
 
 def linear(steps: int, warmup: int, *, floor: Floor = 0.0) -> Schedule:
     """A straight line from the peak to `floor`, a share of the peak: 1 - (1 - floor) p."""
-    return _warmed(warmup, lambda s: 1 - (1 - floor) * _past(s, steps, warmup))
+    return _add_warmup(warmup, lambda s: 1 - (1 - floor) * _past(s, steps, warmup))
 
 
 def constant(steps: int, warmup: int) -> Schedule:
     """The peak rate to the end: 1."""
-    return _warmed(warmup, lambda s: 1.0)
+    return _add_warmup(warmup, lambda s: 1.0)
 
 
 def inverse_sqrt(steps: int, warmup: int) -> Schedule:
     """Falls with the square root of the step: (W / (s + 1))^0.5 (Vaswani et al. 2017)."""
-    return _warmed(warmup, lambda s: math.sqrt(max(warmup, 1) / (s + 1)))
+    return _add_warmup(warmup, lambda s: math.sqrt(max(warmup, 1) / (s + 1)))
 
 
-def _warmed(warmup: int, after: Schedule) -> Schedule:
+def _add_warmup(warmup: int, after: Schedule) -> Schedule:
     return lambda s: (s + 1) / warmup if s < warmup else after(s)
 
 

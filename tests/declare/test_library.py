@@ -8,7 +8,7 @@ from support.files import faults, write
 
 from zoo.compare.comparison import read_comparison
 from zoo.declare.library import open_library
-from zoo.declare.override import overridden
+from zoo.declare.override import apply_overrides
 from zoo.declare.spec import Node
 from zoo.declare.yaml import load
 from zoo.registry import PluginError
@@ -194,7 +194,7 @@ def test_a_plugin_file_stands_beside_the_document(tmp_path, monkeypatch):
     assert {p["source"].split(" ")[0] for p in run.provenance() if p["name"] == "log-bias"} == {
         str(tmp_path / "plugins" / "log_bias.py")
     }
-    wishes = library.wishes()
+    wishes = library.describe_discovery()
     assert wishes == {"files": [str(tmp_path / "plugins" / "log_bias.py")], "disable": [], "plugins": True}
 
 
@@ -217,8 +217,8 @@ def test_plugins_that_the_file_or_the_command_leaves_out(tmp_path, package):
     assert open_library(path).registry.find("position", "log-bias")
     for library in (open_library(path, disable=("good",)), open_library(path, plugins=False)):
         assert faults(lambda library=library: library.registry.find("position", "log-bias"))
-    assert open_library(path, disable=("good",)).wishes()["disable"] == ["other", "good"]
-    assert open_library(path, plugins=False).wishes()["plugins"] is False
+    assert open_library(path, disable=("good",)).describe_discovery()["disable"] == ["other", "good"]
+    assert open_library(path, plugins=False).describe_discovery()["plugins"] is False
 
 
 # --set
@@ -334,7 +334,7 @@ def test_a_fault_of_a_value_from_the_command_line_is_shown_there(small):
 def test_the_document_itself_is_not_touched():
     document = load("comparisons: {c: {models: [a, b], train: {steps: 1}}}", "a.yaml")
     before = repr(document.value)
-    new = overridden(document, ("train.steps=2", "comparisons.c.models.0=z"), "c")
+    new = apply_overrides(document, ("train.steps=2", "comparisons.c.models.0=z"), "c")
     assert new.value == {"comparisons": {"c": {"models": ["z", "b"], "train": {"steps": 2}}}}
     assert repr(document.value) == before and new.name == "a.yaml"
     assert new.where(("comparisons", "c", "models", 0)) == "--set comparisons.c.models.0=z"

@@ -244,7 +244,7 @@ def test_what_disturbs_a_few_rounds_does_not_count():
 
 def test_the_first_steps_do_not_count():
     taken = iter([100.0, 50.0, 20.0, 10.0, *[1.0] * 100])
-    step = step_timer.warmed(lambda: next(taken), 1)
+    step = step_timer.warm_up(lambda: next(taken), 1)
     assert step_timer.by_turns([step]) == [1.0]
 
 

@@ -125,7 +125,9 @@ def config(file: Path, name: str | None, sets: tuple[str, ...]) -> None:
 
     comparison, prepared = open_comparison(file, name, sets)
     document = {"comparisons": {comparison.name: comparison.plain()}}
-    plugins = {key: listed for key, listed in prepared.library.wishes().items() if key != "plugins" and listed}
+    plugins = {
+        key: listed for key, listed in prepared.library.describe_discovery().items() if key != "plugins" and listed
+    }
     click.echo(yaml.dump({"plugins": plugins, **document} if plugins else document), nl=False)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from zoo.declare.resize import resized
-from zoo.declare.shape import resized as sized
+from zoo.declare import resize
+from zoo.declare.shape import resize_shape
 from zoo.faults import Fault, SpecError
 from zoo.model.builder import bind_on_meta, build_on_meta
 from zoo.model.card import count_by_part
@@ -69,8 +69,8 @@ def resize_ffn(run: TrainedRun, width: int) -> TrainedRun:
 
 
 def resize_model(run: TrainedRun, width: int) -> TrainedRun:
-    shape = sized(run.shape, {"d_model": width})
-    return replace(run, model=resized(run.model, shape), shape=shape)
+    shape = resize_shape(run.shape, {"d_model": width})
+    return replace(run, model=resize.resize_model(run.model, shape), shape=shape)
 
 
 def resize_depth(run: TrainedRun, layers: int) -> TrainedRun:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zoo.declare.library import Library
-from zoo.declare.reader import Reader, merged
+from zoo.declare.reader import Reader, merge_options
 from zoo.declare.signature import show
 from zoo.declare.spec import MODEL_SLOTS, Node
 from zoo.faults import SpecError, nearest
@@ -209,7 +209,7 @@ def apply_change(sides: Sides, change: Change, library: Library, reader: Reader)
 
 def put_value(node: Node, steps: list[str], value: Node) -> Node:
     if not steps:
-        return merged(node, value)
+        return merge_options(node, value)
     inside = dict(node.items()) if isinstance(node.value, Mapping) else {"name": node}
     child = inside.get(steps[0], empty_at(value))
     return Node({**inside, steps[0]: put_value(child, steps[1:], value)}, node.path, node.document)

@@ -35,11 +35,11 @@ def schema(registry) -> dict[str, Any]:
     definitions = {slot: part(registry, slot) for slot in SLOTS}
     parts = {slot: value(slot) for slot in MODEL_SLOTS}
     definitions |= {
-        "shape": closed({"like": named("shape"), **{name: field(f) for name, f in SIZES.items()}}),
-        "sizes": closed({"like": named("shape"), **record(Shape)}),
+        "shape": closed({"like": allow_name("shape"), **{name: field(f) for name, f in SIZES.items()}}),
+        "sizes": closed({"like": allow_name("shape"), **record(Shape)}),
         "published": closed(record(Published), ("parameters",)),
         "train": closed(record(Train)),
-        "model": closed({"like": named("model"), "share": COUNT, **FACTS, **parts}),
+        "model": closed({"like": allow_name("model"), "share": COUNT, **FACTS, **parts}),
         "row": closed({side: side_of(side) for side in SIDES}),
         "comparison": comparison(),
     }
@@ -47,8 +47,8 @@ def schema(registry) -> dict[str, Any]:
         "include": many(NAME, 0),
         "plugins": {"anyOf": [many(NAME, 0), closed({key: many(NAME, 0) for key in ("files", "require", "disable")})]},
         "defaults": closed({slot: value(slot) for slot in DEFAULTED}),
-        "shapes": each(named("shape")),
-        "models": each(named("model")),
+        "shapes": each(allow_name("shape")),
+        "models": each(allow_name("model")),
         "comparisons": each(ref("comparison")),
     }
     return {"$schema": VERSION, "title": "Transformer Zoo", **closed(sections), "$defs": definitions}
@@ -73,13 +73,13 @@ def ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def named(kind: str) -> dict[str, Any]:
+def allow_name(kind: str) -> dict[str, Any]:
     """A name, or what the name would stand for."""
     return {"anyOf": [NAME, ref(kind)]}
 
 
 def side_of(side: str) -> dict[str, Any]:
-    return named(side) if side in ("model", "shape") else ref(side)
+    return allow_name(side) if side in ("model", "shape") else ref(side)
 
 
 def record(cls: type) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def value(slot: str) -> dict[str, Any]:
 def comparison() -> dict[str, Any]:
     kinds = {
         **{side: side_of(side) for side in SIDES},
-        "models": many(named("model")),
+        "models": many(allow_name("model")),
         "vary": vary(),
         "design": {"enum": list(DESIGNS)},
         "only": many({"type": "object"}),

@@ -18,7 +18,7 @@ from .comparison import Comparison, Row, Trial
 from .optuna_sampler import Values, draw_values, read_version
 from .prepared import Prepared
 from .run_spec import RunSpec, TrainedRun
-from .tuning_rules import Draw, Range, Tune, placed
+from .tuning_rules import Draw, Range, Tune, place_values
 
 ENDED = ("done", "diverged", "failed")
 """Statuses of trials that say how they came out."""
@@ -89,7 +89,7 @@ def make_trial(run: TrainedRun, values: Values, rule: Tune, library: Library) ->
 
 def change_settings(train: Train, values: Values, library: Library) -> Train:
     reader = library.reader()
-    changed = reader.train(placed(Node(train.plain()), values))
+    changed = reader.train(place_values(Node(train.plain()), values))
     reader.finish()
     assert changed, "or it would have raised"
     return changed

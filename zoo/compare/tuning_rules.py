@@ -88,7 +88,7 @@ class Tune:
         sides = [(axis.low, axis.high) if isinstance(axis, Range) else axis for axis in self.axes.values()]
         for values in itertools.product(*sides):
             found = dict(zip(self.axes, values, strict=True))
-            yield {path: value.plain() for path, value in found.items()}, placed(train, found)
+            yield {path: value.plain() for path, value in found.items()}, place_values(train, found)
 
     def plain(self) -> dict:
         axes = {
@@ -116,7 +116,7 @@ class Halving:
         return {"rounds": self.rounds, "factor": self.factor, "seeds": list(self.seeds)}
 
 
-def placed(train: Node, values: Mapping[str, Node]) -> Node:
+def place_values(train: Node, values: Mapping[str, Node]) -> Node:
     """Training settings with the value of every path put in, a whole part before what is in it."""
     for path in sorted(values, key=lambda path: path.count(".")):
         train = put_value(train, path.split("."), values[path])

@@ -12,8 +12,8 @@ from zoo import registry as registries
 from zoo.faults import Fault, SpecError, nearest
 
 from . import yaml
-from .override import LISTS, NAMED, SECTIONS, overridden
-from .reader import Reader, merged
+from .override import LISTS, NAMED, SECTIONS, apply_overrides
+from .reader import Reader, merge_options
 from .signature import show
 from .spec import DEFAULTED, Node
 
@@ -50,7 +50,7 @@ class Library:
                 out.update(section.get(name).items())
         return out
 
-    def wishes(self) -> dict[str, Any]:
+    def describe_discovery(self) -> dict[str, Any]:
         """What `registry.discover` needs to find the same variants, as JSON holds it."""
         listed = {key: [str(v) for v in self.discovery.get(key, ())] for key in ("files", "disable")}
         return {**listed, "plugins": self.discovery.get("plugins", True)}
@@ -69,7 +69,7 @@ class Library:
         for document in reversed(self.documents):
             for slot, node in Library((document,), self.registry).section("defaults").items():
                 base = out.get(slot)
-                out[slot] = merged(base and base.seen_from(node), node)
+                out[slot] = merge_options(base and base.seen_from(node), node)
         return out
 
     def find(self, section: str, name: str) -> Node:
@@ -100,12 +100,12 @@ class Library:
         base.pop("published", None)  # it is said of that model alone
         if "shape" in own:
             base["shape"] = self.sizes(own.pop("shape"), base.get("shape"), reader)
-        return Node(base | {k: merged(base.get(k), v) for k, v in own.items()}, node.path, node.document)
+        return Node(base | {k: merge_options(base.get(k), v) for k, v in own.items()}, node.path, node.document)
 
     def sizes(self, node: Node, base: Node | None, reader: Reader) -> Node:
         """A model's own shape; sizes that are not `like` others change those of the model that it is like."""
         if base is not None and isinstance(node.value, Mapping) and "like" not in node.value:
-            return merged(base, node)
+            return merge_options(base, node)
         return self.expand("shape", node, reader)
 
 
@@ -138,22 +138,22 @@ def open_library(
     document: Any = MappingDocument(source) if isinstance(source, Mapping) else yaml.load_file(source)
     check(document)
     if overrides:
-        document = overridden(document, tuple(overrides), name)
+        document = apply_overrides(document, tuple(overrides), name)
         check(document)
     if registry is None:
         top = Node(document.value, (), document)
         folder = Path(document.name).resolve().parent
-        wanted = wishes(top.get("plugins"), folder) if "plugins" in document.value else {}
+        wanted = read_plugins(top.get("plugins"), folder) if "plugins" in document.value else {}
         wanted["disable"] = (*wanted.get("disable", ()), *discovery.pop("disable", ()))
         discovery = wanted | discovery
         try:
             registry = registries.discover(**discovery)
         except SpecError as error:
-            raise type(error)([placed(fault, top) for fault in error.faults]) from error
-    return Library((document, *included(document), own_document()), registry, discovery)
+            raise type(error)([place_fault(fault, top) for fault in error.faults]) from error
+    return Library((document, *read_includes(document), own_document()), registry, discovery)
 
 
-def included(document: Any) -> list[yaml.Document]:
+def read_includes(document: Any) -> list[yaml.Document]:
     """The shapes and models of the files that a document includes; its own names come first. Raises `SpecError`."""
     if "include" not in document.value:
         return []
@@ -184,12 +184,12 @@ def check(document: Any) -> None:
         elif key not in LISTS and not isinstance(child.value, Mapping):
             faults.append(child.fault(f"{key} is {show(child.value)}; it should be a mapping"))
         elif key not in LISTS:
-            faults += [child.fault(text, name) for name in child.value if (text := misnamed(key, name))]
+            faults += [child.fault(text, name) for name in child.value if (text := check_name(key, name))]
     if faults:
         raise SpecError(faults)
 
 
-def misnamed(section: str, name: Any) -> str:
+def check_name(section: str, name: Any) -> str:
     """What is wrong with a name in a section, or nothing."""
     if section == "defaults" and name not in DEFAULTED:
         return f"no slot that can be left out is called {show(name)}{nearest(name, DEFAULTED)}"
@@ -200,7 +200,7 @@ def misnamed(section: str, name: Any) -> str:
     return ""
 
 
-def placed(fault: Fault, top: Node) -> Fault:
+def place_fault(fault: Fault, top: Node) -> Fault:
     """A fault of discovery, whose path leads into the section `plugins`, where that stands in the file."""
     if not fault.path:
         return fault
@@ -210,7 +210,7 @@ def placed(fault: Fault, top: Node) -> Fault:
     return node.fault(fault.text)
 
 
-def wishes(node: Node, folder: Path) -> dict[str, tuple]:
+def read_plugins(node: Node, folder: Path) -> dict[str, tuple]:
     """The section `plugins`: a list of files, or a mapping with `files`, `require` and `disable`."""
     groups = dict(node.items()) if isinstance(node.value, Mapping) else {"files": node}
     faults: list[Fault] = []

@@ -36,7 +36,7 @@ class Overridden:
         return self.document.where(path, key=key)
 
 
-def overridden(document: yaml.Document, overrides: tuple[str, ...], name: str | None) -> Overridden:
+def apply_overrides(document: yaml.Document, overrides: tuple[str, ...], name: str | None) -> Overridden:
     """The document with every `dotted.path=value` in place, each value read as YAML.
 
     A path starts at the top of the file, or in the comparison `name` (None = in every one). Raises `SpecError`.

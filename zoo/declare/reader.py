@@ -9,7 +9,7 @@ from typing import Any, Literal
 from zoo.faults import Fault, SpecError, nearest
 
 from . import resize, signature
-from .shape import MAIN, SIZES, Shape, resized
+from .shape import MAIN, SIZES, Shape, resize_shape
 from .signature import REQUIRED, RESERVED, Field, T, show
 from .spec import MODEL_SLOTS, WHOLE, Layered, ModelSpec, Node, PartSpec, Published, SlotSpec, Train
 
@@ -74,7 +74,7 @@ class Reader:
         own = None if f.default is None else Node(f.default).seen_from(owner)
         if node is None or (node.value is None and own is None):
             node = own or (None if f.slot in MODEL_SLOTS else self.default(f.slot))  # the model has its own slots
-        return None if node is None else self.part(merged(own, node.seen_from(owner)), f.slot)
+        return None if node is None else self.part(merge_options(own, node.seen_from(owner)), f.slot)
 
     def default(self, slot: str) -> Node | None:
         """What fills a slot that nobody wrote."""
@@ -83,7 +83,7 @@ class Reader:
     def part(self, node: Node, slot: str) -> PartSpec | None:
         """`name`, or `{name: …, option: value, …}`; options without a name are the default's."""
         default = self.default(slot)
-        node = merged(default and default.seen_from(node), node)
+        node = merge_options(default and default.seen_from(node), node)
         value = node.value
         name = value.get("name") if isinstance(value, Mapping) else value
         name = name.value if isinstance(name, Node) else name
@@ -225,9 +225,9 @@ class Reader:
             return None
         names = {f.name.rstrip("_"): f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]  # a dataclass
         values = {names[name]: value for name, value in found.items()}
-        return self.made(node, lambda: cls(**values, **({"node": node} if "node" in names else {})))
+        return self.make_or_fail(node, lambda: cls(**values, **({"node": node} if "node" in names else {})))
 
-    def made(self, node: Node, make: Callable[[], Any]) -> Any:
+    def make_or_fail(self, node: Node, make: Callable[[], Any]) -> Any:
         """What `make` returns, or None and its refusals as faults at the fields that they name."""
         try:
             return make()
@@ -251,7 +251,7 @@ class Reader:
             self.fail(node.fault("scale has nothing to multiply where all sizes are written", "scale"))
         if len(self.faults) > before:
             return None
-        return self.made(node, lambda: resized(own, values, scale, layers) if own else Shape(**values))
+        return self.make_or_fail(node, lambda: resize_shape(own, values, scale, layers) if own else Shape(**values))
 
     def own_shape(self, node: Node) -> Shape | None:
         """The sizes that a model says are its own."""
@@ -266,13 +266,13 @@ class Reader:
         faulty = spec is None and isinstance(model.value, Mapping) and "shape" in model.value
         own = Shape() if faulty else spec.shape if spec else None
         sizes = self.shape(shape, own, spec.period if spec else 1)
-        return (spec and resize.resized(spec, sizes) if sizes else spec), sizes
+        return (spec and resize.resize_model(spec, sizes) if sizes else spec), sizes
 
     def train(self, node: Node) -> Train | None:
         return self.record(node, Train, "train")
 
 
-def merged(base: Node | None, own: Node) -> Node:
+def merge_options(base: Node | None, own: Node) -> Node:
     """What is written, and where that gives options without a name, the part that they are options of."""
     if base is None or not isinstance(own.value, Mapping) or any(word in own.value for word in RESERVED):
         return own

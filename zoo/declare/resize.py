@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from .shape import Shape
-from .signature import constructor, grown
+from .signature import constructor, grow_sizes
 from .spec import Layered, ModelSpec, PartSpec, SlotSpec
 
 
-def resized(spec: ModelSpec, new: Shape) -> ModelSpec:
+def resize_model(spec: ModelSpec, new: Shape) -> ModelSpec:
     """The model at `new` sizes: options that are sizes keep their ratio to those of the shape. One without sizes of
     its own stays as it is; what was published of another one does not hold of the new.
     """
@@ -31,6 +31,6 @@ def of_part(part: PartSpec, own: Shape, new: Shape) -> PartSpec:
     """The part, and all parts in its options. What was written for the sizes at hand stays."""
     written = part.node.value if isinstance(part.node.value, Mapping) else {}
     general = {k: v for k, v in part.options.items() if (part.node.get(k) if k in written else part.node).fits_any}
-    values = {**part.options, **grown(general, constructor(part.target, part.slot).options, own, new)}
+    values = {**part.options, **grow_sizes(general, constructor(part.target, part.slot).options, own, new)}
     inside = {k: of_part(v, own, new) for k, v in values.items() if isinstance(v, PartSpec)}
     return replace(part, options=values | inside)

@@ -10,7 +10,7 @@ from annotated_types import Gt, Le
 
 from zoo.faults import Fault, SpecError
 
-from .signature import Count, Field, Grows, Natural, Share, check_bounds, fields_of, grown
+from .signature import Count, Field, Grows, Natural, Share, check_bounds, fields_of, grow_sizes
 
 IDS = ("pad", "bos", "eos", "mask")
 """The reserved tokens."""
@@ -82,19 +82,19 @@ SIZES = {**fields_of(Shape), "scale": Field("scale", Annotated[float, Gt(0), Le(
 """What a shape may say."""
 
 
-def resized(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: int = 1) -> Shape:
+def resize_shape(own: Shape, written: Mapping[str, Any], scale: float = 1.0, layers: int = 1) -> Shape:
     """What is written, and for the other sizes those of `own` times `scale`, but not fewer than `layers` layers.
 
     Head width, FFN width and embedding width keep their ratio to the model's width; the vocabulary and what is no
     size stay. Raises `SpecError` for sizes that cannot be.
     """
     follow = {name: getattr(own, name) for name, f in SIZES.items() if f.size and name not in written}
-    main = dict(written) if scale == 1 else scaled(own, written, scale, layers) | dict(written)
+    main = dict(written) if scale == 1 else scale_sizes(own, written, scale, layers) | dict(written)
     new = Shape(**{**asdict(own), **main})
-    return replace(new, **grown(follow, SIZES, own, new))
+    return replace(new, **grow_sizes(follow, SIZES, own, new))
 
 
-def scaled(own: Shape, written: Mapping[str, Any], scale: float, layers: int) -> dict[str, int]:
+def scale_sizes(own: Shape, written: Mapping[str, Any], scale: float, layers: int) -> dict[str, int]:
     heads = max(1, written.get("n_heads", round(own.n_heads * scale)))
     width = max(1, round(own.d_model * scale / heads / WIDTH_STEP)) * WIDTH_STEP
     depth = max(layers, round(own.n_layers * scale))

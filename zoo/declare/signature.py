@@ -269,7 +269,7 @@ def marks(annotation: Any, *kinds: type) -> list:
     return found
 
 
-def grown(values: Mapping[str, Any], fields: Mapping[str, Field], own: Any, new: Any) -> dict[str, Any]:
+def grow_sizes(values: Mapping[str, Any], fields: Mapping[str, Field], own: Any, new: Any) -> dict[str, Any]:
     """The values that suit the shape `own`, those that are sizes as they suit the shape `new`."""
     out = dict(values)
     for name, value in values.items():

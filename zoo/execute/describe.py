@@ -26,7 +26,7 @@ def describe_run(run: RunSpec, prepared: Prepared) -> dict[str, Any]:
         "threads": train.threads if train else 1,
         "processes": train.processes if train else 1,
         "provenance": run.provenance(),
-        "plugins": prepared.library.wishes(),
+        "plugins": prepared.library.describe_discovery(),
     }
 
 

@@ -130,7 +130,7 @@ def time_rows(
     if new:
         ids = [*old, *new]
         say(f"timing training steps: {len(ids)} rows by turns, {workers} at once")
-        plugins = Plugins(**library.wishes())
+        plugins = Plugins(**library.describe_discovery())
         records = [RunRecord(format=FORMAT, id=id, spec=rows[id].first.plain(), plugins=plugins) for id in ids]
         seconds = dict(zip(ids, timer(records, workers), strict=True))
         scale = used.rows[old[0]].seconds / seconds[old[0]] if old else 1.0

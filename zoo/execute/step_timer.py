@@ -154,7 +154,7 @@ def turns(count: int, first: int) -> list[int]:
     return [(first + i) % count for i in range(count)]
 
 
-def warmed(step: Step, threads: int) -> Step:
+def warm_up(step: Step, threads: int) -> Step:
     """The step after those that warm it up, with as many threads as its run has, whoever had his turn before."""
     import torch
 
@@ -187,7 +187,7 @@ def main(lines, say: Callable[[Any], None]) -> None:
         prepared = prepared or Prepared(library)
         task = prepared.task(run)
         made = Materialised(task, run.make_model(task, library.registry), bind_settings(run.train))
-        steps.append(warmed(stepper(made), count))
+        steps.append(warm_up(stepper(made), count))
     say("ready")
     for _ in lines:
         say(by_turns(steps, request["first"]))
