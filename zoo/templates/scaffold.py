@@ -11,15 +11,14 @@ import keyword
 import os
 import re
 import shutil
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from string import Template
 
-from zoo import __version__
 from zoo.declare.library import open_library
 from zoo.faults import SpecError, nearest
 from zoo.hooks import SLOTS
-from zoo.registry import Registry
+from zoo.registry import HOME, Registry
 
 PREFIX = "zoo-"
 """Packages are called so, that a variant's name shadows no module of Python."""
@@ -91,7 +90,7 @@ def words(name: str, slot: str, registry: Registry) -> dict[str, str]:
         "path": PATHS.get(slot, slot),
         "example": slot if usual is None else "vary",
         "usual": "" if usual is None else name_of(usual.plain()),
-        "version": __version__,
+        "version": metadata.version(HOME),
         "year": str(datetime.date.today().year),
     }
 
