@@ -83,7 +83,8 @@ def weights(case: PartCase) -> None:
     """What is predicted for targets of weight 0 changes nothing."""
     before, after = measure(case, 1.0), measure(case, 1.0, idle=True)
     if before != after:
-        case.fail(f"Targets that do not count were predicted otherwise: {before:.6g} became {after:.6g}.")
+        text = f"the score should stay {before:.6g}, and is {after:.6g}"
+        case.fail(f"Targets that do not count were predicted otherwise: {text}.")
 
 
 SUITE = Suite(isolate, collect_checks(facts, sums, direction, weights))
